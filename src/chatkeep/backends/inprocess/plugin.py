@@ -1,0 +1,22 @@
+"""`inprocess:` is private to its repository, `inprocess:NAME` is shared within the process."""
+
+from __future__ import annotations
+
+import threading
+
+from chatkeep.backends.inprocess.store import InProcessBackend, Space
+from chatkeep.backends.plugin import BackendPlugin, OpenRequest
+
+_named: dict[str, Space] = {}
+_lock = threading.Lock()
+
+
+def _open(request: OpenRequest) -> InProcessBackend:
+    name = request.url.database
+    if not name:
+        return InProcessBackend(Space())
+    with _lock:
+        return InProcessBackend(_named.setdefault(name, Space()))
+
+
+BACKEND = BackendPlugin(name="inprocess", schemes=("inprocess",), open=_open, embedded=True)

@@ -1,0 +1,264 @@
+"""Conversations in this process's memory: the reference implementation of every verb, a dict and a lock."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
+from chatkeep.errors import ConcurrentChangeError
+from chatkeep.storage.backend import Backend, DirectoryKey, Write, message_id_taken
+from chatkeep.storage.codec import same_content
+from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Purged, Unset
+
+CAPABILITIES = Capabilities(
+    max_message_bytes=MAX_MESSAGE_BYTES,
+    atomic_replace=True,
+    concurrent_appends=True,
+    conditional_writes=True,
+    stable_positions=True,
+    conversation_metadata=True,
+    ttl=True,
+    purge=True,
+    bounded_cost=True,
+)
+
+
+class _Conversation(msgspec.Struct):
+    record: ConversationRecord
+    messages: dict[str, MessageRecord] = {}
+    """By message id, in the order of positions: dicts keep the order of insertion."""
+
+
+class Space:
+    """What repositories of one name share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.conversations: dict[tuple[str, str], _Conversation] = {}
+        # One row of numbers for versions and positions of all conversations: none is ever used again.
+        self.numbers = itertools.count(1)
+
+
+class InProcessBackend(Backend):
+    """A handle on a space. Each verb holds the space's lock from its first look to its last change."""
+
+    name = "inprocess"
+    capabilities = CAPABILITIES
+    bridge = "inline"
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def find_conversation_ids(self, owner: str) -> list[str]:
+        with self._space.lock:
+            return sorted(key[1] for key in self._space.conversations if key[0] == owner)
+
+    def find_messages(self, owner: str, conversation_id: str, limit: int | None) -> list[MessageRecord]:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            if conversation is None:
+                return []
+            newest = itertools.islice(_live(reversed(conversation.messages.values())), limit)
+            return list(newest)[::-1]
+
+    def append(self, write: Write, *, reconcile: bool = False) -> int:
+        with self._space.lock:
+            conversation = self._get(write.owner, write.conversation_id)
+            new = write.records if conversation is None else self._unstored(conversation, write)
+            if conversation is not None and not new:
+                return conversation.record.version
+            self._check_version(write, conversation)
+            conversation = conversation or self._create(write.owner, write.conversation_id)
+            expires_at = _expiry(write)
+            for record in new:
+                conversation.messages.pop(record.message_id, None)  # an expired one
+                self._put(conversation, record, expires_at)
+            return self._changed(conversation)
+
+    def replace(self, write: Write) -> int:
+        with self._space.lock:
+            conversation = self._get(write.owner, write.conversation_id)
+            self._check_version(write, conversation)
+            conversation = conversation or self._create(write.owner, write.conversation_id)
+            stored = {record.message_id: record for record in _live(conversation.messages.values())}
+            conversation.messages = {}
+            for record in write.records:
+                earlier = None if write.ttl.explicit else stored.get(record.message_id)
+                self._put(conversation, record, _expiry(write) if earlier is None else earlier.expires_at)
+            return self._changed(conversation)
+
+    def current_version(self, owner: str, conversation_id: str) -> int:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            return 0 if conversation is None else conversation.record.version
+
+    def delete(self, owner: str, conversation_id: str) -> bool:
+        with self._space.lock:
+            return self._space.conversations.pop((owner, conversation_id), None) is not None
+
+    def history(
+        self, owner: str, conversation_id: str, after: int | None, before: int | None, limit: int
+    ) -> list[MessageRecord]:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            if conversation is None:
+                return []
+            within = [
+                record
+                for record in _live(conversation.messages.values())
+                if (after is None or record.position > after) and (before is None or record.position < before)
+            ]
+            return within[-limit:] if after is None and before is not None else within[:limit]
+
+    def count_messages(self, owner: str, conversation_id: str) -> int:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            return 0 if conversation is None else sum(1 for _ in _live(conversation.messages.values()))
+
+    def delete_messages(self, owner: str, conversation_id: str, message_ids: Sequence[str]) -> int:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            if conversation is None:
+                return 0
+            gone = [conversation.messages.pop(message_id, None) for message_id in message_ids]
+            deleted = sum(1 for _ in _live(record for record in gone if record is not None))
+            if deleted:
+                self._changed(conversation)
+            return deleted
+
+    def get_conversation(self, owner: str, conversation_id: str) -> ConversationRecord | None:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            return None if conversation is None else _counted(conversation)
+
+    def update_conversation(
+        self, owner: str, conversation_id: str, title: str | None | Unset, metadata: str | None | Unset
+    ) -> ConversationRecord | None:
+        with self._space.lock:
+            conversation = self._get(owner, conversation_id)
+            if conversation is None:
+                return None
+            if title is not UNSET:
+                conversation.record.title = title
+            if metadata is not UNSET:
+                conversation.record.metadata = metadata
+            return _counted(conversation)
+
+    def list_conversations(
+        self, owner: str, order: Literal["id", "updated"], after: DirectoryKey | None, limit: int
+    ) -> list[ConversationRecord]:
+        def key(record: ConversationRecord) -> tuple[dt.timedelta, str]:
+            # Newest first and ids ascending, as one ascending key.
+            age = _EPOCH - record.updated_at if order == "updated" else dt.timedelta(0)
+            return age, record.conversation_id
+
+        with self._space.lock:
+            found = sorted(
+                (entry.record for (of, _), entry in self._space.conversations.items() if of == owner), key=key
+            )
+            if after is not None:
+                moved = dt.timedelta(0) if after.updated_at is None else _EPOCH - after.updated_at
+                found = [record for record in found if key(record) > (moved, after.conversation_id)]
+            return [_counted(self._space.conversations[owner, record.conversation_id]) for record in found[:limit]]
+
+    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
+        purged = Purged()
+        with self._space.lock:
+            for (of, conversation_id), conversation in list(self._space.conversations.items()):
+                if of != owner:
+                    continue
+                live = {record.message_id for record in _live(conversation.messages.values())}
+                expired = [message_id for message_id in conversation.messages if message_id not in live]
+                taken = expired if dry_run else expired[: batch_size - purged.messages]
+                purged.messages += len(taken)
+                purged.conversations += bool(taken) and len(taken) == len(conversation.messages)
+                if not dry_run:
+                    for message_id in taken:
+                        del conversation.messages[message_id]
+                    if taken and not conversation.messages:
+                        del self._space.conversations[owner, conversation_id]
+                    if purged.messages == batch_size:
+                        purged.more = True
+                        break
+        return purged
+
+    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
+        purged = Purged()
+        with self._space.lock:
+            limit = _now() - older_than
+            for key, conversation in list(self._space.conversations.items()):
+                if key[0] == owner and conversation.record.updated_at < limit:
+                    purged.conversations += 1
+                    purged.messages += len(conversation.messages)
+                    if not dry_run:
+                        del self._space.conversations[key]
+        return purged
+
+    def close(self) -> None:
+        # The space lives as long as a handle or the registry of names refers to it.
+        self._space = Space()
+
+    # --- steps; the caller holds the lock ---
+
+    def _get(self, owner: str, conversation_id: str) -> _Conversation | None:
+        return self._space.conversations.get((owner, conversation_id))
+
+    def _create(self, owner: str, conversation_id: str) -> _Conversation:
+        now = _now()
+        conversation = _Conversation(ConversationRecord(conversation_id, owner, None, None, now, now, 0, 0))
+        self._space.conversations[owner, conversation_id] = conversation
+        return conversation
+
+    def _put(self, conversation: _Conversation, record: MessageRecord, expires_at: dt.datetime | None) -> None:
+        conversation.messages[record.message_id] = msgspec.structs.replace(
+            record, position=next(self._space.numbers), expires_at=expires_at
+        )
+
+    def _changed(self, conversation: _Conversation) -> int:
+        conversation.record.version = next(self._space.numbers)
+        conversation.record.updated_at = _now()
+        return conversation.record.version
+
+    def _unstored(self, conversation: _Conversation, write: Write) -> list[MessageRecord]:
+        new = []
+        stored = {record.message_id: record for record in _live(conversation.messages.values())}
+        for record in write.records:
+            earlier = stored.get(record.message_id)
+            if earlier is None:
+                new.append(record)
+            elif not same_content(earlier, record):
+                raise message_id_taken(record.message_id, write.conversation_id)
+        return new
+
+    def _check_version(self, write: Write, conversation: _Conversation | None) -> None:
+        actual = 0 if conversation is None else conversation.record.version
+        if write.expected_version is not None and write.expected_version != actual:
+            raise ConcurrentChangeError(write.conversation_id, expected=write.expected_version, actual=actual)
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _expiry(write: Write) -> dt.datetime | None:
+    return None if write.ttl.life is None else _now() + write.ttl.life
+
+
+def _live(records: Iterable[MessageRecord]) -> Iterator[MessageRecord]:
+    now = _now()
+    return (record for record in records if record.expires_at is None or record.expires_at > now)
+
+
+def _counted(conversation: _Conversation) -> ConversationRecord:
+    return msgspec.structs.replace(
+        conversation.record, message_count=sum(1 for _ in _live(conversation.messages.values()))
+    )

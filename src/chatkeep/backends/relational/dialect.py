@@ -1,0 +1,172 @@
+"""What differs between SQL engines: statements, driver, values, errors. A dialect holds no operation."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from chatkeep.backends.plugin import OpenRequest
+from chatkeep.backends.relational.statements import Statements, compile_statement, text_of
+from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
+from chatkeep.errors import (
+    ContentionError,
+    Outcome,
+    StorageCapacityError,
+    StorageConnectionError,
+    StorageError,
+    StorageTimeoutError,
+)
+from chatkeep.storage.backend import Bridge, Write
+from chatkeep.storage.record import MessageRecord
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from chatkeep.backends.relational.database import Session
+
+CAPABILITIES = Capabilities(
+    max_message_bytes=MAX_MESSAGE_BYTES,
+    durable=True,
+    shared_between_processes=True,
+    atomic_replace=True,
+    concurrent_appends=True,
+    conditional_writes=True,
+    stable_positions=True,
+    conversation_metadata=True,
+    ttl=True,
+    purge=True,
+    bounded_cost=True,
+)
+
+
+class DuplicateKeyError(StorageError):
+    """A unique constraint said no; operations know which one they meant. Never reaches the caller."""
+
+
+class Dialect(Statements):
+    """One engine. `sql` gives statements compiled for its driver."""
+
+    name: str
+    paramstyle: str
+    now: str
+    """The expression of the present time, to the microsecond, in UTC."""
+    capabilities: Capabilities = CAPABILITIES
+    async_bridge: Bridge = "greenlet"
+    rows_per_insert = 5000
+    bytes_per_insert = 32 * 1024 * 1024
+    """An append beyond either is stored by several statements in one transaction."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, str] = {}
+
+    def sql(self, name: str, **fragments: str) -> str:
+        """The statement `name` as the driver wants it."""
+        if fragments:
+            return compile_statement(text_of(self, name), self.paramstyle, now=self.now, **fragments)
+        compiled = self._compiled.get(name)
+        if compiled is None:
+            compiled = self._compiled[name] = compile_statement(text_of(self, name), self.paramstyle, now=self.now)
+        return compiled
+
+    # --- driver ---
+
+    def create_engine(self, request: OpenRequest) -> Engine:
+        """The pool of connections in autocommit mode; transactions are begun by statements."""
+        raise NotImplementedError
+
+    def driver_errors(self) -> type[Exception]:
+        """The root of the driver's exceptions."""
+        raise NotImplementedError
+
+    def is_alive(self, connection: Any) -> bool:
+        """Whether a pooled driver connection looks usable, without a round trip."""
+        return True
+
+    def abandon(self, connection: Any) -> None:
+        """Close a driver connection at once, without its event loop."""
+
+    def describe(self, session: Session) -> dict[str, str]:
+        """Driver and server with their versions, for `chatkeep doctor`."""
+        raise NotImplementedError
+
+    # --- values ---
+
+    def to_time(self, moment: dt.datetime | None) -> Any:
+        """A time as the driver takes it."""
+        return moment
+
+    def from_time(self, value: Any) -> Any:
+        """A time as the driver gives it, as an aware datetime where it can be read."""
+        return value
+
+    def message(self, row: Sequence[Any]) -> MessageRecord:
+        """A record of MESSAGE_COLUMNS."""
+        return MessageRecord(*row)
+
+    # --- statements that are more than text ---
+
+    def append_at_once(self, session: Session, write: Write) -> int | None:
+        """An append in one statement that commits itself; None where the engine has none or it did not apply."""
+        return None
+
+    def insert_messages(self, session: Session, rows: list[dict[str, Any]]) -> None:
+        """Store rows with the columns of chat_message."""
+        session.run_many(self.sql("INSERT_MESSAGE"), rows)
+
+    # --- errors ---
+
+    def is_duplicate(self, error: Exception) -> bool:
+        """Whether a unique constraint said no."""
+        return False
+
+    def is_disconnect(self, error: Exception) -> bool:
+        """Whether the connection is gone."""
+        return False
+
+    def is_contention(self, error: Exception) -> bool:
+        """Whether other writers won and the transaction was rolled back."""
+        return False
+
+    def is_timeout(self, error: Exception) -> bool:
+        """Whether a statement or lock time-out ran out."""
+        return False
+
+    def is_capacity(self, error: Exception) -> bool:
+        """Whether the engine refused for size or space."""
+        return False
+
+    def is_missing_schema(self, error: Exception) -> bool:
+        """Whether a table or column does not exist."""
+        return False
+
+    def translate(self, error: Exception, *, at_risk: bool) -> StorageError:
+        """The driver's error as ours. `at_risk`: a statement was under way that may have committed."""
+        unknown = Outcome.UNKNOWN if at_risk else Outcome.NOT_APPLIED
+        reason = self.reason(error)
+        if self.is_duplicate(error):
+            return DuplicateKeyError(f"{self.name}: a unique constraint refused the row", backend=self.name)
+        if self.is_contention(error):
+            text = f"{self.name}: other writers held the conversation until the retries ran out ({reason})"
+            return ContentionError(text, backend=self.name)
+        if self.is_timeout(error):
+            text = f"{self.name}: the statement ran into a time-out ({reason})"
+            return StorageTimeoutError(text, backend=self.name)
+        if self.is_disconnect(error):
+            text = f"{self.name}: no connection ({reason}); is the server up and the URL right?"
+            return StorageConnectionError(text, backend=self.name, outcome=unknown)
+        if self.is_capacity(error):
+            return StorageCapacityError(f"{self.name}: refused for size or space ({reason})", backend=self.name)
+        if self.is_missing_schema(error):
+            from chatkeep.errors import SchemaError
+
+            return SchemaError(
+                f"{self.name}: chatkeep's tables are missing or of another version ({reason}); "
+                f"run: chatkeep migrate --url …",
+                backend=self.name,
+            )
+        return StorageError(f"{self.name}: {reason}", backend=self.name)
+
+    def reason(self, error: Exception) -> str:
+        """The driver's words without values: only the first line, for later lines may quote rows."""
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:300]}"

@@ -1,0 +1,179 @@
+"""The migration target of SQL engines: what they share. Decides nothing; migrations/runner.py does.
+
+An engine's module beside this one fills in `_hold` (its lock) and `_run_script`. Both shipped ones roll DDL back; one
+that commits each statement by itself (MySQL) needs another `apply`, one with batches (GO) another `_run_script`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from chatkeep.backends.plugin import OpenRequest
+from chatkeep.backends.relational.backend import RelationalBackend
+from chatkeep.backends.relational.database import Database, Session
+from chatkeep.backends.relational.dialect import Dialect
+from chatkeep.backends.relational.statements import compile_statement
+from chatkeep.errors import Outcome, SchemaError, StorageError
+from chatkeep.migrations.target import Applied, Target
+from chatkeep.storage.backend import Backend
+
+HISTORY = "chatkeep_schema_history"
+SELECT_HISTORY = f"SELECT version, description, checksum, applied_at, success FROM {HISTORY} ORDER BY version"  # noqa: S608
+UPDATE_CHECKSUM = f"UPDATE {HISTORY} SET checksum = :checksum WHERE version = :version"  # noqa: S608
+DELETE_STEP = f"DELETE FROM {HISTORY} WHERE version = :version"  # noqa: S608
+COMPLETE_STEP = f"UPDATE {HISTORY} SET success = :success, checksum = NULL WHERE version = :version"  # noqa: S608
+SAVEPOINT, RELEASE = "SAVEPOINT chatkeep_step", "RELEASE SAVEPOINT chatkeep_step"
+
+
+def relational_target(dialect: Dialect, request: OpenRequest, backend: Backend | None) -> RelationalTarget:
+    """The target of a URL, over the connections of `backend` where it is open and synchronous."""
+    if isinstance(backend, RelationalBackend) and backend.bridge != "greenlet":
+        return _target_class(dialect)(backend.database, backend.database.request, owns_database=False)
+    request = msgspec.structs.replace(request, asynchronous=False)
+    return _target_class(dialect)(Database(dialect, request), request, owns_database=True)
+
+
+def _target_class(dialect: Dialect) -> type[RelationalTarget]:
+    module = importlib.import_module(f"chatkeep.backends.relational.{dialect.name}_migration")
+    found: type[RelationalTarget] = module.TARGET
+    return found
+
+
+class RelationalTarget(Target):
+    """One SQL database. Everything under the lock happens on the one connection that holds it."""
+
+    transactional_ddl = True
+
+    def __init__(self, database: Database, request: OpenRequest, *, owns_database: bool) -> None:
+        self.backend = database.dialect.name
+        self.place, self.url = self._names(request)
+        self._database = database
+        self._owns_database = owns_database
+        self._held: Session | None = None
+
+    def history(self) -> list[Applied] | None:
+        with self._session() as session:
+            if not self._has_history(session):
+                return None
+            from_time = session.dialect.from_time
+            return [
+                Applied(version, description, checksum, from_time(applied_at), bool(success))
+                for version, description, checksum, applied_at, success in session.rows(SELECT_HISTORY)
+            ]
+
+    @contextlib.contextmanager
+    def lock(self, seconds: float) -> Iterator[None]:
+        with self._database.session() as session, self._hold(session, seconds):
+            self._held = session
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def apply(self, version: int, description: str, checksum: str, script: str) -> None:
+        session = self._locked()
+        try:
+            with self._step(session):
+                # Gone at RELEASE where the file itself ended the transaction.
+                session.run(SAVEPOINT)
+                self._run_script(session, script)
+                self._release(session)
+                values = {"version": version, "checksum": checksum}
+                if session.run(self._sql(UPDATE_CHECKSUM), values) != 1:
+                    raise SchemaError(f"the file does not end by inserting row {version} into {HISTORY}")
+        except Exception as error:
+            at_risk = session.at_risk
+            with contextlib.suppress(self._driver_errors()):
+                session.roll_back()
+            if not isinstance(error, self._driver_errors()):
+                raise
+            raise self._translated(error, script, at_risk=at_risk) from error
+
+    def forget(self, version: int) -> None:
+        with self._step(self._locked()):
+            self._locked().run(self._sql(DELETE_STEP), {"version": version})
+
+    def complete(self, version: int) -> None:
+        with self._step(self._locked()):
+            self._locked().run(self._sql(COMPLETE_STEP), {"version": version, "success": self._true()})
+
+    def close(self) -> None:
+        if self._owns_database:
+            self._database.close()
+
+    # --- for each engine ---
+
+    def _names(self, request: OpenRequest) -> tuple[str, str]:
+        """The place in words, and the URL without its password."""
+        raise NotImplementedError
+
+    def _has_history(self, session: Session) -> bool:
+        raise NotImplementedError
+
+    def _hold(self, session: Session, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """The engine's lock, on this connection. An error of the body is not to be hidden by one of the release."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def _step(self, session: Session) -> Iterator[None]:
+        """The transaction of one step."""
+        with session.transaction():
+            yield
+
+    def _run_script(self, session: Session, script: str) -> None:
+        """Run the statements of a file inside a transaction."""
+        raise NotImplementedError
+
+    def _line(self, error: Exception, script: str) -> int | None:
+        """The line of the script that an error is about."""
+        return None
+
+    def _true(self) -> Any:
+        return True
+
+    # --- shared ---
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[Session]:
+        if self._held is not None:
+            yield self._held
+        else:
+            with self._database.session() as session:
+                yield session
+
+    def _locked(self) -> Session:
+        if self._held is None:
+            raise RuntimeError("the caller holds no lock")
+        return self._held
+
+    def _sql(self, statement: str) -> str:
+        return compile_statement(statement, self._database.dialect.paramstyle)
+
+    def _driver_errors(self) -> Any:
+        return self._database.dialect.driver_errors()
+
+    def _release(self, session: Session) -> None:
+        try:
+            session.run(RELEASE)
+        except self._driver_errors() as error:
+            raise SchemaError(
+                "the file ends its transaction by itself; it must hold no BEGIN, COMMIT or ROLLBACK, and what ran "
+                "before its COMMIT has stayed",
+                outcome=Outcome.UNKNOWN,
+            ) from error
+
+    def _translated(self, error: Exception, script: str, *, at_risk: bool) -> StorageError:
+        known = self._database.dialect.translate(error, at_risk=at_risk)
+        line = self._line(error, script)
+        reason = self._database.dialect.reason(error)
+        text = f"line {line}, {_shortened(script, line)}: {reason}" if line else reason
+        return type(known)(text, backend=self.backend, outcome=known.outcome)
+
+
+def _shortened(script: str, line: int | None) -> str:
+    return repr(" ".join(script.splitlines()[(line or 1) - 1].split())[:60])

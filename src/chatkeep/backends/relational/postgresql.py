@@ -1,0 +1,310 @@
+"""PostgreSQL through psycopg 3, sync and async. An append to a known conversation is one statement, one round trip."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from chatkeep import config
+from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
+from chatkeep.backends.relational.backend import RelationalBackend
+from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
+from chatkeep.backends.relational.statements import NUMBERS
+from chatkeep.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from chatkeep.backends.relational.database import Session
+    from chatkeep.migrations.target import Target
+    from chatkeep.storage.backend import Backend, Write
+
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
+UNIQUE_VIOLATION = "23505"
+CHECK_VIOLATION = "23514"
+SERIALIZATION_FAILURE = "40001"
+DEADLOCK_DETECTED = "40P01"
+LOCK_NOT_AVAILABLE = "55P03"
+QUERY_CANCELED = "57014"
+"""statement_timeout, or a cancel request."""
+CONTENTION = frozenset({SERIALIZATION_FAILURE, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE})
+MISSING = frozenset({"42P01", "42703", "3F000"})
+"""undefined_table, undefined_column, invalid_schema_name"""
+DISCONNECTED = ("08", "57P")
+"""Classes: connection exception; operator intervention (admin_shutdown, crash_shutdown, cannot_connect_now, …)."""
+CAPACITY = ("53", "54")
+"""Classes: insufficient resources (disk_full, …); program limit exceeded."""
+
+_rows = msgspec.json.Encoder()
+
+
+class PostgresqlDialect(Dialect):
+    """Connections are in autocommit mode, so that a single statement is a transaction in one round trip."""
+
+    name = "postgresql"
+    paramstyle = "pyformat"
+    now = "clock_timestamp()"
+    capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True)
+    BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+    # Rows travel as one JSON parameter: one statement for any number of them, prepared once.
+    MESSAGE_ROWS = """
+        json_to_recordset(:rows ::json) AS m(n bigint, message_id text, role text, content text, body text,
+            token_count integer, created_at timestamptz, expires_at timestamptz)
+    """
+    # The update takes the row's lock; positions are allocated under it, and the rows of one call lie side by side.
+    APPEND = """
+        WITH head AS (
+            UPDATE chat_conversation
+            SET version = version + 1, last_position = last_position + :count, message_count = message_count + :count,
+                system_position = COALESCE(last_position + :system_offset ::bigint, system_position),
+                expires_at = LEAST(expires_at, {now} + :ttl ::interval), updated_at = {now}
+            WHERE owner = :owner AND conversation_id = :conversation_id
+              AND (:expected_key ::bigint IS NULL OR (conversation_key = :expected_key AND version = :expected_number))
+            RETURNING conversation_key, version, last_position - :count AS base
+        ), stored AS (
+            {insert_rows}
+        )
+        SELECT conversation_key, version FROM head
+    """
+    APPEND_NEW = """
+        WITH head AS (
+            INSERT INTO chat_conversation (owner, conversation_id, version, last_position, message_count,
+                                           system_position, expires_at, created_at, updated_at)
+            VALUES (:owner, :conversation_id, 1, :count, :count,
+                    :system_offset ::bigint, {now} + :ttl ::interval, {now}, {now})
+            ON CONFLICT (owner, conversation_id) DO NOTHING
+            RETURNING conversation_key, version, 0 AS base
+        ), stored AS (
+            {insert_rows}
+        )
+        SELECT conversation_key, version FROM head
+    """
+    INSERT_ROWS = """
+        INSERT INTO chat_message
+            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
+        SELECT head.conversation_key, head.base + m.n, m.message_id, m.role, m.content, m.body, m.token_count,
+               m.created_at, {now} + :ttl ::interval
+        FROM head CROSS JOIN {message_rows}
+    """
+    INSERT_MESSAGES = """
+        INSERT INTO chat_message
+            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
+        SELECT :conversation_key, m.n, m.message_id, m.role, m.content, m.body, m.token_count,
+               m.created_at, m.expires_at
+        FROM {message_rows}
+    """
+    SELECT_SERVER = """
+        SELECT current_setting('server_version'), current_database(), current_setting('server_encoding')
+    """
+
+    def create_engine(self, request: OpenRequest) -> Engine:
+        from sqlalchemy import create_engine
+        from sqlalchemy.ext.asyncio import create_async_engine
+
+        options = request.options
+        make: Any = create_async_engine if request.asynchronous else create_engine
+        engine = make(
+            request.url.set(drivername="postgresql+psycopg"),
+            pool_size=options.get("pool_size", 10),
+            max_overflow=0,
+            pool_timeout=options.get("pool_timeout", 30.0),
+            pool_recycle=options.get("pool_recycle", 1800.0),
+            pool_reset_on_return=None,
+            connect_args=_connect_args(options),
+            _initialize=False,
+        )
+        synchronous: Engine = engine.sync_engine if request.asynchronous else engine
+        return synchronous
+
+    def driver_errors(self) -> type[Exception]:
+        import psycopg
+
+        return psycopg.Error
+
+    def is_alive(self, connection: Any) -> bool:
+        # An idle connection has nothing to read; end of file or a farewell from the server make it readable.
+        if connection.closed:
+            return False
+        waiting = select.poll()
+        waiting.register(connection.pgconn.socket, select.POLLIN)
+        return not waiting.poll(0)
+
+    def abandon(self, connection: Any) -> None:
+        connection.pgconn.finish()
+
+    def describe(self, session: Session) -> dict[str, str]:
+        import psycopg
+
+        version, database, encoding = session.row(self.sql("SELECT_SERVER"))
+        return {
+            "driver": f"psycopg {psycopg.__version__} ({psycopg.pq.__impl__})",
+            "server": f"PostgreSQL {version}, database {database}, encoding {encoding}",
+        }
+
+    def append_at_once(self, session: Session, write: Write) -> int | None:
+        records = write.records
+        size = sum(len(record.content) + len(record.body or "") for record in records)
+        if len(records) > self.rows_per_insert or size > self.bytes_per_insert:
+            return None
+        offset = write.system_offset
+        expected = write.expected_version
+        parameters = {
+            "owner": write.owner,
+            "conversation_id": write.conversation_id,
+            "count": len(records),
+            "system_offset": None if offset is None else offset + 1,
+            "ttl": write.ttl.life,
+            "expected_key": None if expected is None else expected // NUMBERS,
+            "expected_number": None if expected is None else expected % NUMBERS,
+            "rows": _rows.encode(
+                [
+                    {
+                        "n": number,
+                        "message_id": record.message_id,
+                        "role": record.role,
+                        "content": record.content,
+                        "body": record.body,
+                        "token_count": record.token_count,
+                        "created_at": record.created_at,
+                    }
+                    for number, record in enumerate(records, 1)
+                ]
+            ).decode(),
+        }
+        row = None
+        if expected != 0:
+            row = session.row_of_write(self.sql("APPEND"), parameters)
+        if row is None and not expected:
+            row = session.row_of_write(self.sql("APPEND_NEW"), parameters)
+        # Still None: made or deleted by another between the two, or the version is stale; the slow way finds out.
+        return None if row is None else int(row[0]) * NUMBERS + int(row[1])
+
+    def insert_messages(self, session: Session, rows: list[dict[str, Any]]) -> None:
+        encoded = _rows.encode([{**row, "n": row["position"]} for row in rows]).decode()
+        session.run(self.sql("INSERT_MESSAGES"), {"conversation_key": rows[0]["conversation_key"], "rows": encoded})
+
+    def is_duplicate(self, error: Exception) -> bool:
+        return _state(error) == UNIQUE_VIOLATION
+
+    def is_contention(self, error: Exception) -> bool:
+        return _state(error) in CONTENTION
+
+    def is_timeout(self, error: Exception) -> bool:
+        return _state(error) == QUERY_CANCELED or type(error).__name__ == "ConnectionTimeout"
+
+    def is_disconnect(self, error: Exception) -> bool:
+        state = _state(error)
+        if state == QUERY_CANCELED:
+            return False
+        # libpq's own errors ("server closed the connection unexpectedly") have no state.
+        return state.startswith(DISCONNECTED) or (not state and type(error).__name__ in LOST)
+
+    def is_capacity(self, error: Exception) -> bool:
+        return _state(error).startswith(CAPACITY) or (
+            _state(error) == CHECK_VIOLATION and "chat_conversation_numbers" in str(error)
+        )
+
+    def is_missing_schema(self, error: Exception) -> bool:
+        return _state(error) in MISSING
+
+
+LOST = frozenset({"OperationalError", "InterfaceError", "ConnectionFailure", "ConnectionTimeout"})
+
+
+def _state(error: Exception) -> str:
+    return getattr(error, "sqlstate", None) or ""
+
+
+def _connect_args(options: Any) -> dict[str, Any]:
+    """Parameters of psycopg.connect; the session's settings travel with the connection request, no extra trip."""
+    settings = {
+        "timezone": "UTC",
+        "statement_timeout": f"{int(options.get('statement_timeout', 30.0) * 1000)}",
+    }
+    if "lock_timeout" in options:
+        settings["lock_timeout"] = f"{int(options['lock_timeout'] * 1000)}"
+    if "search_path" in options:
+        settings["search_path"] = options["search_path"]
+    arguments: dict[str, Any] = {
+        "autocommit": True,
+        "connect_timeout": max(2, round(options.get("connect_timeout", 10.0))),  # libpq: whole seconds, at least 2
+        "client_encoding": "utf8",
+        "application_name": options.get("application_name", "chatkeep"),
+        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
+        # Notices a dead peer within half a minute, also while a statement is under way.
+        "keepalives_idle": 15,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
+    if not options.get("prepared_statements", True):
+        arguments["prepare_threshold"] = None
+    for name in PASSED_ON:
+        if name in options:
+            arguments[name] = options[name]
+    return arguments
+
+
+PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs")
+
+
+def _schema_name(value: Any) -> str:
+    if not isinstance(value, str) or not value.replace("_", "a").isalnum() or not value.isascii() or value[0].isdigit():
+        raise ValueError("expected one schema name of ASCII letters, digits and _")
+    return value.lower()
+
+
+def _on_off(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return bool(config.parse_choice("on", "off")(value) == "on")
+
+
+def _open(request: OpenRequest) -> RelationalBackend:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            "postgresql: needs psycopg, which is not installed; run: pip install 'chatkeep[postgresql]'"
+        ) from error
+    return RelationalBackend(PostgresqlDialect(), request)
+
+
+def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import relational_target
+
+    return relational_target(PostgresqlDialect(), request, backend)
+
+
+BACKEND = BackendPlugin(
+    name="postgresql",
+    schemes=("postgresql", "postgres"),
+    open=_open,
+    drivers=("psycopg",),
+    migrations=_migrations,
+    options=(
+        Option("pool_size", config.parse_count(1, 1000), "connections at most, in each process and event loop (10)"),
+        Option("pool_timeout", config.parse_seconds, "how long a call waits for a connection (30 s)"),
+        Option("pool_recycle", config.parse_seconds, "connections older than this are replaced (30 min)"),
+        Option("connect_timeout", config.parse_seconds, "how long a connection may take to open (10 s)"),
+        Option("statement_timeout", config.parse_seconds, "how long a statement may run (30 s)"),
+        Option("lock_timeout", config.parse_seconds, "how long a statement may wait for a lock"),
+        Option("search_path", _schema_name, "the schema that holds the tables"),
+        Option("application_name", config.parse_text, "shown in pg_stat_activity (chatkeep)"),
+        Option("prepared_statements", _on_off, "off behind a pooler that can't keep them (on)"),
+        Option(
+            "sslmode", config.parse_choice("disable", "allow", "prefer", "require", "verify-ca", "verify-full"), "TLS"
+        ),
+        Option("sslrootcert", config.parse_text, "file of the certificate authority"),
+        Option("sslcert", config.parse_text, "file of the client's certificate"),
+        Option("sslkey", config.parse_text, "file of the client's key"),
+        Option(
+            "target_session_attrs",
+            config.parse_choice("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
+            "which of several hosts",
+        ),
+    ),
+)

@@ -1,0 +1,207 @@
+"""SQLite: sqlite3 of the standard library, WAL, immediate transactions. The async form runs in worker threads.
+
+A worker thread takes a whole operation; an asynchronous driver would hop to a thread for each statement
+(docs/decisions/0004-sqlite-async.md has the figures).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from chatkeep import config
+from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
+from chatkeep.backends.relational.backend import RelationalBackend
+from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
+from chatkeep.errors import ConfigurationError
+from chatkeep.storage.codec import format_time
+from chatkeep.storage.record import MessageRecord
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from chatkeep.backends.relational.database import Session
+    from chatkeep.migrations.target import Target
+    from chatkeep.storage.backend import Backend
+
+MEMORY = ("", ":memory:")
+BUSY_TIMEOUT = 5.0
+"""Seconds that SQLite itself waits for another writer before the call is retried with a fresh try."""
+
+
+class SqliteDialect(Dialect):
+    """RETURNING is not used, so any SQLite of the last years works; 3.35 is required all the same and tested from."""
+
+    name = "sqlite"
+    paramstyle = "named"
+    now = "chatkeep_now()"
+    async_bridge = "thread"
+
+    # One writer at a time holds the whole database from here on: no row locks needed, no deadlock possible.
+    BEGIN = "BEGIN IMMEDIATE"
+    LOCK_CONVERSATION = Dialect.LOCK_CONVERSATION.replace("FOR UPDATE", "")
+    LOCK_CONVERSATION_KEY = Dialect.LOCK_CONVERSATION_KEY.replace("FOR UPDATE", "")
+    SELECT_IDLE_CONVERSATION = Dialect.SELECT_IDLE_CONVERSATION.replace("FOR UPDATE", "")
+
+    def create_engine(self, request: OpenRequest) -> Engine:
+        from sqlalchemy import create_engine, pool
+
+        options = request.options
+        database = request.url.database or ""
+        in_memory = database in MEMORY
+        connect = functools.partial(
+            _connect,
+            "file::memory:" if in_memory else _file_uri(database),
+            options.get("busy_timeout", BUSY_TIMEOUT),
+            options.get("synchronous", "full"),
+            wal=not in_memory,
+        )
+        # One connection is the whole of a database in memory: it is never closed, and callers take turns.
+        return create_engine(
+            "sqlite://",
+            creator=connect,
+            poolclass=pool.QueuePool,
+            pool_size=1 if in_memory else options.get("pool_size", 8),
+            max_overflow=0,
+            pool_timeout=options.get("pool_timeout", 30.0),
+            pool_reset_on_return=None,
+            _initialize=False,
+        )
+
+    def driver_errors(self) -> type[Exception]:
+        return sqlite3.Error
+
+    def abandon(self, connection: Any) -> None:
+        connection.close()
+
+    def describe(self, session: Session) -> dict[str, str]:
+        version, journal, synchronous = (
+            session.row(statement)[0]
+            for statement in ("SELECT sqlite_version()", "PRAGMA journal_mode", "PRAGMA synchronous")
+        )
+        level = {0: "off", 1: "normal", 2: "full", 3: "extra"}.get(synchronous, synchronous)
+        return {
+            "driver": "sqlite3 of Python's standard library",
+            "server": f"SQLite {version} (journal_mode={journal}, synchronous={level})",
+        }
+
+    def to_time(self, moment: dt.datetime | None) -> Any:
+        return None if moment is None else format_time(moment)
+
+    def from_time(self, value: Any) -> Any:
+        if type(value) is not str:
+            return value
+        try:
+            return dt.datetime.fromisoformat(value)
+        except ValueError:
+            return value  # a foreign row; the codec names it
+
+    def message(self, row: Sequence[Any]) -> MessageRecord:
+        message_id, role, content, body, created_at, token_count, expires_at, position = row
+        return MessageRecord(
+            message_id,
+            role,
+            content,
+            body,
+            self.from_time(created_at),
+            token_count,
+            None if expires_at is None else self.from_time(expires_at),
+            position,
+        )
+
+    def is_duplicate(self, error: Exception) -> bool:
+        return _code(error) in (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+
+    def is_contention(self, error: Exception) -> bool:
+        # The low byte is the family: SQLITE_BUSY_SNAPSHOT, SQLITE_BUSY_RECOVERY, SQLITE_LOCKED_SHAREDCACHE, …
+        return (_code(error) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+    def is_disconnect(self, error: Exception) -> bool:
+        return (_code(error) & 0xFF) == sqlite3.SQLITE_CANTOPEN
+
+    def is_capacity(self, error: Exception) -> bool:
+        if _code(error) == sqlite3.SQLITE_CONSTRAINT_CHECK and "chat_conversation_numbers" in str(error):
+            return True
+        return (_code(error) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_TOOBIG) or isinstance(error, OverflowError)
+
+    def is_missing_schema(self, error: Exception) -> bool:
+        return str(error).startswith(("no such table", "no such column"))
+
+
+class _Connection(sqlite3.Connection):
+    """Only to be weakly referenced, which the base class does not allow."""
+
+
+def _code(error: Exception) -> int:
+    return getattr(error, "sqlite_errorcode", 0) or 0
+
+
+def _connect(uri: str, busy_timeout: float, synchronous: str, *, wal: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=busy_timeout,
+        isolation_level=None,  # autocommit: transactions are begun by statements
+        check_same_thread=False,  # the pool hands a connection to one thread at a time
+        cached_statements=256,
+        factory=_Connection,
+    )
+    try:
+        # Deterministic within a statement it must not be: two statements of one transaction may see two times.
+        connection.create_function("chatkeep_now", 0, _now)
+        if wal:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        # FULL: a commit is on the disk before it is acknowledged. NORMAL may lose the last ones with the power.
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _now() -> str:
+    return format_time(dt.datetime.now(dt.UTC))
+
+
+def _file_uri(path: str) -> str:
+    # As a URI with every character quoted, so that no file name can carry options.
+    return "file:" + quote(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 (keeps the text as is)
+
+
+def _open(request: OpenRequest) -> RelationalBackend:
+    if request.url.host or request.url.username:
+        raise ConfigurationError(
+            "sqlite: URLs name a file and no host: sqlite:///relative.db or sqlite:////absolute.db"
+        )
+    if request.url.database not in (None, *MEMORY) and str(request.url.database).startswith("file:"):
+        raise ConfigurationError("sqlite: SQLite's own file: URIs are not taken; name the file and use options")
+    return RelationalBackend(SqliteDialect(), request)
+
+
+def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import relational_target
+
+    return relational_target(SqliteDialect(), request, backend)
+
+
+BACKEND = BackendPlugin(
+    name="sqlite",
+    schemes=("sqlite",),
+    open=_open,
+    drivers=("pysqlite",),
+    embedded=True,
+    migrations=_migrations,
+    options=(
+        Option("busy_timeout", config.parse_seconds, "how long SQLite waits for another writer (5 s)"),
+        Option("synchronous", config.parse_choice("off", "normal", "full", "extra"), "durability of a commit (full)"),
+        Option("pool_size", config.parse_count(1, 1000), "connections at most (8)"),
+        Option("pool_timeout", config.parse_seconds, "how long a call waits for a connection (30 s)"),
+    ),
+)
+
+__all__ = ["BACKEND", "CAPABILITIES", "SqliteDialect"]

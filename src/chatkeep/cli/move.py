@@ -1,0 +1,217 @@
+"""export, import and copy: the command line over chatkeep.transfer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatkeep.cli import output, progress
+from chatkeep.cli.browse import KeepUnreadable, unknown
+from chatkeep.cli.given import Debug, Owner, Url, given, place
+from chatkeep.cli.text import count
+
+if TYPE_CHECKING:
+    from chatkeep.repository import ChatMemoryRepository
+    from chatkeep.transfer import Difference, Tally
+
+SHOWN_DIFFERENCES = 10
+
+
+def export(
+    ctx: typer.Context,
+    conversation_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Only these conversations.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file; it appears when complete.")
+    ] = None,
+    keep_unreadable: KeepUnreadable = False,
+    url: Url = None,
+    owner: Owner = None,
+    debug: Debug = False,
+) -> None:
+    """Write conversations as JSON Lines: a line for each conversation, then one for each of its messages.
+
+    One owner's conversations; `import` reads them, also into another kind of database.
+    """
+    from chatkeep import transfer
+
+    here = given(ctx, url, owner, debug)
+    with here.repository(reading=True, on_unreadable="keep" if keep_unreadable else None) as repository:
+        for conversation_id in conversation_ids or ():
+            if repository.get_conversation(conversation_id) is None:
+                raise unknown(conversation_id, here)
+        shown = progress.wanted(data_on_stdout=file is None)
+        total = _message_count(repository, conversation_ids) if shown else None
+        with _sink(file) as write, progress.bar("export", total, shown=shown) as advance:
+            conversations = messages = 0
+            for line in transfer.export_lines(repository, conversation_ids or None):
+                write(transfer.encode_line(line))
+                if line["type"] == "conversation":
+                    conversations += 1
+                else:
+                    messages += 1
+                if shown and messages % 100 == 0:
+                    advance(messages, count(messages, "message"))
+    if file is not None:
+        output.note(f"{count(conversations, 'conversation')}, {count(messages, 'message')} written to {file}")
+
+
+def import_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON Lines of `export`; - is standard input.")],
+    batch: Annotated[int, typer.Option(min=1, max=10_000, help="Messages in one append.")] = 200,
+    url: Url = None,
+    owner: Owner = None,
+    debug: Debug = False,
+) -> None:
+    """Store what `export` wrote. Repeatable: messages keep their ids, and none is stored twice.
+
+    Stops at the first line that can't be used and keeps what came before it.
+    """
+    from chatkeep import transfer
+
+    here = given(ctx, url, owner, debug)
+    tally = transfer.Tally()
+    with _source(file) as (stream, length), here.repository(reading=False) as repository:
+        shown = file != "-" and progress.wanted(data_on_stdout=False)
+        with progress.bar("import", length, shown=shown) as advance:
+            done = 0
+
+            def lines() -> Iterator[bytes]:
+                nonlocal done
+                for line in stream:
+                    done += len(line)
+                    yield line
+
+            def report(so_far: Tally) -> None:
+                advance(done, count(so_far.messages, "message"))
+
+            try:
+                transfer.import_lines(repository, lines(), batch=batch, tally=tally, progress=report)
+            except BaseException:
+                if tally.messages:
+                    output.note(f"kept {_summary(tally)}; the import can be repeated, nothing is stored twice")
+                raise
+    output.note(f"imported {_summary(tally)}")
+
+
+def copy(
+    ctx: typer.Context,
+    source_url: Annotated[str, typer.Argument(metavar="FROM-URL", help="Where the conversations are.")],
+    target_url: Annotated[str, typer.Argument(metavar="TO-URL", help="Where they go; its schema must be there.")],
+    keep_unreadable: KeepUnreadable = False,
+    owner: Owner = None,
+    debug: Debug = False,
+) -> None:
+    """Copy an owner's conversations from one database to another, and check the counts. Repeatable."""
+    from chatkeep import transfer
+    from chatkeep.errors import ConfigurationError
+
+    here = given(ctx, None, owner, debug)
+    source_place, target_place = (place(here.settings(url)) for url in (source_url, target_url))
+    if source_place == target_place:
+        raise ConfigurationError(f"source and target are the same, {source_place}: nothing to copy")
+    unreadable = "keep" if keep_unreadable else None
+    tally = transfer.Tally()
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(here.repository(url=source_url, reading=True, on_unreadable=unreadable))
+        target = stack.enter_context(here.repository(url=target_url, reading=False))
+        shown = progress.wanted(data_on_stdout=False)
+        total = _message_count(source, None) if shown else None
+        with progress.bar("copy", total, shown=shown) as advance:
+
+            def report(so_far: Tally) -> None:
+                advance(so_far.messages, count(so_far.messages, "message"))
+
+            try:
+                transfer.copy(source, target, tally=tally, progress=report)
+            except BaseException:
+                if tally.messages:
+                    output.note(f"copied {_summary(tally)} before that; the copy can be repeated")
+                raise
+        with progress.bar("verify", tally.conversations, shown=shown):
+            different = list(transfer.compare(source, target))
+    output.note(f"copied {_summary(tally)} from {source_place} to {target_place}")
+    _judge(different)
+
+
+def _judge(different: list[Difference]) -> None:
+    missing = [one for one in different if one.target < one.source]
+    for one in different[:SHOWN_DIFFERENCES]:
+        output.note(
+            f"conversation {one.conversation_id!r}: {count(one.source, 'message')} at the source, "
+            f"{one.target:,} at the target"
+        )
+    if len(different) > SHOWN_DIFFERENCES:
+        output.note(f"… and {len(different) - SHOWN_DIFFERENCES:,} more")
+    if missing:
+        lost = sum(one.source - one.target for one in missing)
+        output.error(
+            f"{count(lost, 'message')} of {count(len(missing), 'conversation')} did not arrive; repeat the copy, "
+            f"and look for writers that delete at the target"
+        )
+        raise typer.Exit(1)
+    if different:
+        output.note("verified: all messages of the source are there; the target held more in these conversations")
+    else:
+        output.note("verified: the same number of messages in every conversation")
+
+
+def _summary(tally: Tally) -> str:
+    parts = [
+        f"{count(tally.messages, 'message')} in {count(tally.conversations, 'conversation')}, {tally.new:,} of them new"
+    ]
+    if tally.expired:
+        parts.append(f"{count(tally.expired, 'expired message')} left out")
+    return "; ".join(parts)
+
+
+def _message_count(repository: ChatMemoryRepository, ids: Iterable[str] | None) -> int:
+    from chatkeep.transfer.reading import chosen
+
+    return sum(conversation.message_count for conversation in chosen(repository, ids or None))
+
+
+@contextlib.contextmanager
+def _source(file: str) -> Iterator[tuple[Iterable[bytes], int | None]]:
+    """The lines of a file or of standard input, with the length where it is known."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    with Path(file).open("rb") as stream:
+        status = os.fstat(stream.fileno())
+        yield stream, status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+@contextlib.contextmanager
+def _sink(file: Path | None) -> Iterator[Callable[[bytes], object]]:
+    """Standard output, or a file that takes its name only when all is written; a pipe or device directly."""
+    if file is None:
+        yield output.write
+        return
+    if file.exists() and not file.is_file():
+        with file.open("wb") as direct:
+            yield direct.write
+        return
+    file = file.resolve()
+    try:
+        # Made readable for its owner only: a transcript is nobody else's business.
+        handle = tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False)  # noqa: SIM115
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(file)) from exc
+    try:
+        with handle:
+            yield handle.write
+        Path(handle.name).replace(file)
+    except BaseException:
+        Path(handle.name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Between the public classes and the backends: records, the one codec, the runners."""

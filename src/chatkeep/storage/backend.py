@@ -1,0 +1,131 @@
+"""What a backend fills in: verbs over records. The public docstrings of repository.py are the contract of each.
+
+A verb is written once, as plain synchronous code. `Backend.bridge` says how the async repository runs it: `greenlet`
+for engines with an asynchronous driver (the verb then awaits inside, through SQLAlchemy's `await_only`), `thread`
+for embedded ones, `inline` where nothing blocks. Verbs never retry; storage/runner.py does.
+"""
+
+from __future__ import annotations
+
+import abc
+import datetime as dt
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from chatkeep.capabilities import Capabilities
+from chatkeep.errors import InvalidMessageError
+from chatkeep.storage.record import ConversationRecord, MessageRecord, Purged, Ttl, Unset
+
+Bridge = Literal["greenlet", "thread", "inline"]
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One append or replacement: encoded, checked, ready to be stored."""
+
+    owner: str
+    conversation_id: str
+    records: list[MessageRecord]
+    ttl: Ttl
+    expected_version: int | None = None
+
+    @property
+    def system_offset(self) -> int | None:
+        """The index of the newest system message in `records`."""
+        for index in range(len(self.records) - 1, -1, -1):
+            if self.records[index].role in SYSTEM_ROLES:
+                return index
+        return None
+
+
+SYSTEM_ROLES = ("system", "developer")
+"""Role `developer` counts as system (OpenAI's newer name for it)."""
+
+
+class DirectoryKey(msgspec.Struct, frozen=True):
+    """Where a page of the directory goes on: behind this conversation."""
+
+    conversation_id: str
+    updated_at: dt.datetime | None = None
+    """Set for order "updated"."""
+
+
+def message_id_taken(message_id: str, conversation_id: str) -> InvalidMessageError:
+    """The error of a message id that is stored with another content."""
+    return InvalidMessageError(
+        f"message id {message_id!r} is stored in conversation {conversation_id!r} with another content; "
+        f"give the new message an id of its own"
+    )
+
+
+class Backend(abc.ABC):
+    """The verbs of one engine. `owner` is always given; `Write.records` is never empty for an append."""
+
+    name: str
+    capabilities: Capabilities
+    bridge: Bridge
+
+    @abc.abstractmethod
+    def find_conversation_ids(self, owner: str) -> list[str]: ...
+
+    @abc.abstractmethod
+    def find_messages(self, owner: str, conversation_id: str, limit: int | None) -> list[MessageRecord]:
+        """Live messages, oldest first; with a limit (at least 1) the newest of them."""
+
+    @abc.abstractmethod
+    def append(self, write: Write, *, reconcile: bool = False) -> int:
+        """Returns the version. `reconcile` is given when an earlier try may have landed."""
+
+    @abc.abstractmethod
+    def replace(self, write: Write) -> int: ...
+
+    @abc.abstractmethod
+    def current_version(self, owner: str, conversation_id: str) -> int:
+        """0 where the conversation does not exist."""
+
+    @abc.abstractmethod
+    def delete(self, owner: str, conversation_id: str) -> bool: ...
+
+    @abc.abstractmethod
+    def history(
+        self, owner: str, conversation_id: str, after: int | None, before: int | None, limit: int
+    ) -> list[MessageRecord]:
+        """Live messages with after < position < before, ascending: with `after` or no bound the lowest `limit` of
+        them, with `before` alone the highest."""
+
+    @abc.abstractmethod
+    def count_messages(self, owner: str, conversation_id: str) -> int: ...
+
+    @abc.abstractmethod
+    def delete_messages(self, owner: str, conversation_id: str, message_ids: Sequence[str]) -> int: ...
+
+    @abc.abstractmethod
+    def get_conversation(self, owner: str, conversation_id: str) -> ConversationRecord | None: ...
+
+    @abc.abstractmethod
+    def update_conversation(
+        self, owner: str, conversation_id: str, title: str | Unset | None, metadata: str | Unset | None
+    ) -> ConversationRecord | None:
+        """None where the conversation does not exist."""
+
+    @abc.abstractmethod
+    def list_conversations(
+        self, owner: str, order: Literal["id", "updated"], after: DirectoryKey | None, limit: int
+    ) -> list[ConversationRecord]: ...
+
+    @abc.abstractmethod
+    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
+        """One batch; with `dry_run` the whole, counted and not deleted."""
+
+    @abc.abstractmethod
+    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
+        """One batch; with `dry_run` the whole, counted and not deleted."""
+
+    def describe(self) -> dict[str, str]:
+        """Driver and server with their versions, for `chatkeep doctor`: keys "driver" and "server"."""
+        return {}
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Release connections. Called once."""
