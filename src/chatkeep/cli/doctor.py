@@ -14,7 +14,7 @@ import typer
 from chatkeep.cli import output
 from chatkeep.cli.given import Debug, Given, Owner, Url, given, place, require_file
 from chatkeep.cli.secrets import masked
-from chatkeep.cli.text import one_line
+from chatkeep.cli.text import followed, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ class _Findings:
         self.failed = True
         if isinstance(problem, Exception) and self._debug:
             output.show_traceback(problem)
-        self._print("✗", what, f"{problem}" + (f"; {next_step}" if next_step else ""))
+        self._print("✗", what, followed(problem, next_step) if next_step else str(problem))
 
     def _print(self, mark: str, what: str, text: str) -> None:
         from rich.text import Text

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from chatkeep.cli import output, secrets
 from chatkeep.cli.given import Given
+from chatkeep.cli.text import followed
 from chatkeep.errors import ChatkeepError, ConfigurationError, StorageConnectionError, StoredDataError
 
 FAILED = 1
@@ -63,9 +64,9 @@ def _report(exc: Exception, given: Given) -> int:
 
 def _text(exc: Exception, given: Given) -> str:
     if isinstance(exc, StoredDataError) and given.can_keep_unreadable:
-        return f"{exc}; --keep-unreadable shows such rows as they are"
+        return followed(exc, "--keep-unreadable shows such rows as they are")
     if isinstance(exc, StorageConnectionError) and given.command != "doctor":
-        return f"{exc}; `chatkeep doctor` checks the connection step by step"
+        return followed(exc, "`chatkeep doctor` checks the connection step by step")
     if isinstance(exc, ChatkeepError):
         return str(exc)
     if isinstance(exc, OSError) and exc.strerror:

@@ -99,7 +99,7 @@ def import_(
                 transfer.import_lines(repository, lines(), batch=batch, tally=tally, progress=report)
             except BaseException:
                 if tally.messages:
-                    output.note(f"kept {_summary(tally)}; the import can be repeated, nothing is stored twice")
+                    output.note(f"kept {count(tally.messages, 'message')}; repeat the import, nothing is stored twice")
                 raise
     output.note(f"imported {_summary(tally)}")
 
@@ -136,7 +136,7 @@ def copy(
                 transfer.copy(source, target, tally=tally, progress=report)
             except BaseException:
                 if tally.messages:
-                    output.note(f"copied {_summary(tally)} before that; the copy can be repeated")
+                    output.note(f"copied {count(tally.messages, 'message')}; repeat the copy, none is stored twice")
                 raise
         with progress.bar("verify", tally.conversations, shown=shown):
             different = list(transfer.compare(source, target))

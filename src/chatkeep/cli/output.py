@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import traceback
 from typing import IO, TYPE_CHECKING, Any
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 def is_terminal(stream: IO[Any] | None) -> bool:
     """Whether a person is likely to look at it."""
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def is_file(stream: IO[Any] | None) -> bool:
+    """Whether it goes to a file on disk."""
+    try:
+        return stream is not None and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def console(*, stderr: bool = False) -> Console:

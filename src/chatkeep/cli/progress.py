@@ -13,8 +13,8 @@ Advance = Callable[[int, str], None]
 
 
 def wanted(*, data_on_stdout: bool) -> bool:
-    """Whether a bar can be shown: not where it would run into data on the same terminal."""
-    return output.is_terminal(sys.stderr) and not (data_on_stdout and output.is_terminal(sys.stdout))
+    """Whether a bar can be shown. Not beside data that goes to the terminal, be it through `| head`."""
+    return output.is_terminal(sys.stderr) and not (data_on_stdout and not output.is_file(sys.stdout))
 
 
 @contextlib.contextmanager

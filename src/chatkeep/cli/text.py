@@ -49,6 +49,14 @@ def local(moment: dt.datetime) -> str:
         return f"{moment.isoformat()[:16].replace('T', ' ')} UTC"
 
 
+def followed(text: object, more: str) -> str:
+    """A text with one more clause behind it, whatever it ends with."""
+    start = str(text)
+    if start.endswith((".", "?", "!")):
+        return f"{start} {more[:1].upper()}{more[1:]}"
+    return f"{start}; {more}"
+
+
 def count(number: int, what: str) -> str:
     """`1 message`, `1,234 messages`."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -73,7 +73,7 @@ class StoreState:
         fingerprint = _fingerprint(records)
         with self._guard:
             known = self._sightings.pop(key, None)
-            now = dt.datetime.now(dt.UTC)
+            now = _now()
             if known is None:
                 times = [record.created_at for record in records]
                 positions = _positions((), len(records))
@@ -96,7 +96,7 @@ class StoreState:
         fingerprint = _fingerprint(records)
         with self._guard:
             known = self._sightings.pop(key, None)
-            now = dt.datetime.now(dt.UTC)
+            now = _now()
             created_at = now if known is None else known.created_at
             positions = _positions(kept, len(records))
             self._keep(key, Sighting(_next_number(), fingerprint, positions, created_at, now))
@@ -143,6 +143,10 @@ def _used(number: int) -> int:
     with _number_lock:
         _last_number = max(_last_number, number)
         return number
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
 
 
 def _next_number() -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from chatkeep.formats.openai import shapes
+from chatkeep.errors import InvalidMessageError
+from chatkeep.formats.openai import reading, shapes
 from chatkeep.formats.openai.losses import Losses
 from chatkeep.formats.openai.part_writing import write_content_part, write_function_call, write_tool_call
 from chatkeep.message import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -36,7 +37,23 @@ def write_message(message: Message, path: str, losses: Losses) -> list[Json]:
             losses.refuse(f"{path}parts", f"a message of role {message.role!r} is tool results and nothing else")
         else:
             made += _write_run(message, run, noted, path, losses)
+    if _has_notes(message):
+        _check_readable(made, path)
     return made
+
+
+def _has_notes(message: Message) -> bool:
+    inner = [item for part in message.tool_results if not isinstance(part.content, str) for item in part.content]
+    return any(shapes.NOTES in getattr(item, "extra", ()) for item in (message, *message.parts, *inner))
+
+
+def _check_readable(made: list[Json], path: str) -> None:
+    """Notes are added as they are, and people may write their own: what comes of them must be a message again."""
+    for item in made:
+        try:
+            reading.read_message(item, "message", {})
+        except InvalidMessageError as exc:
+            raise InvalidMessageError(f"{path}extra.{shapes.NOTES}: these notes make no OpenAI message: {exc}") from exc
 
 
 def _runs(parts: Sequence[Part], path: str) -> list[list[Placed]]:
