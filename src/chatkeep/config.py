@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy.engine import URL
 
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
-from chatkeep.errors import ConfigurationError
+from chatkeep.errors import ConfigurationError, InvalidOwnerError
 from chatkeep.registry import find_backend
 from chatkeep.storage.checks import check_ttl
 from chatkeep.storage.record import NEVER
@@ -184,6 +184,8 @@ def _parsed(known: Mapping[str, Option], name: str, value: Any, where: str, plug
     try:
         return option.parse(value)
     except (ValueError, TypeError) as exc:
+        if isinstance(exc, InvalidOwnerError) and where == "argument":
+            raise
         raise ConfigurationError(f"option {name!r} from {where}: {exc}") from exc
 
 

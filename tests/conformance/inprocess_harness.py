@@ -92,7 +92,7 @@ class InProcessHarness(Harness):
             return take
 
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("_put", "_create", "_changed"):
+            for name in ("_placed", "_changed", "_touched"):
                 patch.setattr(store.InProcessBackend, name, counting(getattr(store.InProcessBackend, name)))
             yield
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from chatkeep.config import load_settings
@@ -220,6 +219,3 @@ def start_migrator(place: Place, steps: Steps, begin: float = 0.0) -> "subproces
 
 def as_moment(value: Any) -> dt.datetime:
     return dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-
-
-__all__ = ["ROOT", "Place", "PostgresqlPlace", "SqlitePlace", "Steps", "as_moment", "history_row", "sql", "start_migrator"]

@@ -84,7 +84,7 @@ def test_a_file_that_stopped_before_its_end_is_found_out(place: Place, tmp_path:
     place.execute("DROP TABLE chat_message; DELETE FROM chatkeep_schema_history;")
     with place.target() as target:
         for call in (validate, migrate):
-            with pytest.raises(SchemaError, match="V0001__chat_memory.sql began and did not end; it was applied by hand"):
+            with pytest.raises(SchemaError, match=r"V0001__chat_memory\.sql began and did not end; it was applied"):
                 call(target)
 
 
@@ -102,6 +102,8 @@ def test_the_printed_sql_goes_through_the_sqlite3_command(sqlite: SqlitePlace) -
         skip_or_fail("sqlite", "there is no sqlite3 command")
     with sqlite.target() as target:
         text = pending_sql(target)
-        done = subprocess.run([command, "-bail", str(sqlite.path)], input=text, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [command, "-bail", str(sqlite.path)], input=text, capture_output=True, text=True, timeout=60
+        )
         assert (done.returncode, done.stderr) == (0, "")
         validate(target)

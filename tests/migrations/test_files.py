@@ -31,7 +31,9 @@ def test_a_shipped_file_fills_in_its_own_history_row_and_leaves_transactions_to_
     for file in schema_files(backend):
         statements = [text for text in without_comments(file.script).split(";") if text.strip()]
         row = " ".join(statements[-1].split())
-        assert row.startswith("INSERT INTO chatkeep_schema_history (version, description, checksum, applied_at, success)")
+        assert row.startswith(
+            "INSERT INTO chatkeep_schema_history (version, description, checksum, applied_at, success)"
+        )
         assert f"VALUES ({file.version}, '{file.description}', NULL," in row
         first_words = {statement.split()[0].upper() for statement in statements}
         assert not first_words & {"BEGIN", "START", "COMMIT", "ROLLBACK", "END", "SAVEPOINT", "PRAGMA", "VACUUM"}
@@ -121,7 +123,8 @@ def test_a_file_that_is_not_utf_8_is_refused(directory: Path) -> None:
 
 def test_dropped_and_renamed_tables_are_followed_and_comments_are_not_statements(tmp_path: Path) -> None:
     (tmp_path / "V0001__a.sql").write_text(
-        "-- CREATE TABLE no1 (x int); it doesn't count\n/* create table no2 */ INSERT INTO t VALUES ('create table no3');\n"
+        "-- CREATE TABLE no1 (x int); it doesn't count\n"
+        "/* create table no2 */ INSERT INTO t VALUES ('create table no3');\n"
         "create table if not exists One (x int);\nCREATE TABLE two (x int);\nCREATE TABLE three (x int);"
     )
     (tmp_path / "V0002__b.sql").write_text("DROP TABLE two;\nALTER TABLE three RENAME TO four;")

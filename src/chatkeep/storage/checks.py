@@ -16,18 +16,23 @@ LONGEST_TTL = dt.timedelta(days=36_525)
 """A hundred years: beyond it the expiry of a message could pass the last year that engines know."""
 
 
+MOST = 2**31 - 2
+"""The most that engines are asked for at once; with one more it still fits their 32-bit limits."""
+
+
 def check_limit(limit: object, name: str = "limit") -> int:
-    """A whole number, 0 or more."""
-    if type(limit) is not int:
-        raise TypeError(f"{name}: expected int, got {type(limit).__name__}")
-    if limit < 0:
-        raise ValueError(f"{name}: expected 0 or more, got {limit}")
-    return limit
+    """A whole number, 0 or more; beyond what a list can hold it makes no difference."""
+    return min(_check_number(limit, name), MOST)
 
 
 def check_version(version: object) -> int | None:
     """None, 0 (must not exist) or a version that an earlier call returned."""
-    return None if version is None else check_limit(version, "expected_version")
+    if version is None:
+        return None
+    number = _check_number(version, "expected_version")
+    if number >= 2**63:
+        raise ValueError("expected_version: not a version that a repository gave")
+    return number
 
 
 def check_ttl(ttl: object, name: str = "ttl") -> dt.timedelta | None:
@@ -99,3 +104,11 @@ def check_order(order: object) -> Any:
     if order not in ("id", "updated"):
         raise ValueError(f'order: expected "id" or "updated", got {order!r}')
     return order
+
+
+def _check_number(value: object, name: str) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{name}: expected int, got {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name}: expected 0 or more, got {value}")
+    return value

@@ -12,7 +12,7 @@ import base64
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import msgspec
@@ -20,7 +20,7 @@ import msgspec
 from chatkeep import message as m
 from chatkeep import values
 from chatkeep.errors import InvalidMessageError, MessageTooLargeError, StoredDataError
-from chatkeep.identifiers import MAX_ID_LENGTH
+from chatkeep.identifiers import MAX_ID_LENGTH, check_message_id
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from chatkeep.storage.record import MessageRecord
 
@@ -226,7 +226,9 @@ def decode(record: MessageRecord, conversation_id: str, *, keep_unreadable: bool
 
 _TEXT = Text("")
 _MESSAGE = Message("user", (_TEXT,))
-_copy_text, _copy_message = Text.__copy__, Message.__copy__
+# Every msgspec struct has __copy__; its type stubs don't say so.
+_copy_text: Callable[[Text], Text] = Text.__copy__  # type: ignore[attr-defined]
+_copy_message: Callable[[Message], Message] = Message.__copy__  # type: ignore[attr-defined]
 
 
 def _plain_message(record: MessageRecord) -> Message:
@@ -277,7 +279,7 @@ def _unreadable(record: MessageRecord, error: Exception) -> Message:
     raw = {name: getattr(record, name) for name in ("message_id", "role", "content", "body", "created_at")}
     shown = {name: value if value is None or type(value) is str else repr(value) for name, value in raw.items()}
     fields: dict[str, Any] = {}
-    for name, check in (("id", m.check_message_id), ("created_at", m.utc)):
+    for name, check in (("id", check_message_id), ("created_at", m.utc)):
         value = raw["message_id"] if name == "id" else raw["created_at"]
         try:
             check(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -121,9 +122,16 @@ class ThreadRunner(AsyncRunner):
 
     def __init__(self, retry_seconds: float = RETRY_SECONDS, threads: int = 8) -> None:
         super().__init__(retry_seconds)
-        self._threads = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="chatkeep")
+        self._count = threads
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._threads = concurrent.futures.ThreadPoolExecutor(self._count, thread_name_prefix="chatkeep")
 
     async def run(self, call: Call[T]) -> T:
+        if self._process != os.getpid():
+            self._start()  # threads don't cross a fork
         job = self._threads.submit(run_with_retries, call, time.sleep, self.retry_seconds)
         future = asyncio.wrap_future(job)
         try:

@@ -203,7 +203,7 @@ class StoreBackend(Backend):
 
     def _list(self, verb: str, kind: type, *arguments: str) -> list[Any]:
         found = self._caller.call(verb, *arguments)
-        if isinstance(found, Iterable) and not isinstance(found, (str, bytes, dict)):
+        if isinstance(found, Iterable) and not isinstance(found, (str, bytes)):
             with translated(self.name, verb):
                 items = list(found)  # runs the store's code, where it is a generator
             if all(type(item) is kind for item in items):

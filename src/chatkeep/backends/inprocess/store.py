@@ -74,24 +74,33 @@ class InProcessBackend(Backend):
             if conversation is not None and not new:
                 return conversation.record.version
             self._check_version(write, conversation)
-            conversation = conversation or self._create(write.owner, write.conversation_id)
+            # Everything is prepared first: an interrupt in between leaves the conversation as it was.
+            record = self._changed(write, conversation)
             expires_at = _expiry(write)
-            for record in new:
-                conversation.messages.pop(record.message_id, None)  # an expired one
-                self._put(conversation, record, expires_at)
-            return self._changed(conversation)
+            rows = {new_row.message_id: self._placed(new_row, expires_at) for new_row in new}
+            if conversation is None:
+                self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows)
+            else:
+                for message_id in rows.keys() & conversation.messages.keys():
+                    del conversation.messages[message_id]  # an expired one: the new one goes to the end
+                conversation.messages.update(rows)
+                conversation.record = record
+            return record.version
 
     def replace(self, write: Write) -> int:
         with self._space.lock:
             conversation = self._get(write.owner, write.conversation_id)
             self._check_version(write, conversation)
-            conversation = conversation or self._create(write.owner, write.conversation_id)
-            stored = {record.message_id: record for record in _live(conversation.messages.values())}
-            conversation.messages = {}
-            for record in write.records:
-                earlier = None if write.ttl.explicit else stored.get(record.message_id)
-                self._put(conversation, record, _expiry(write) if earlier is None else earlier.expires_at)
-            return self._changed(conversation)
+            record = self._changed(write, conversation)
+            stored: dict[str, MessageRecord] = {}
+            if conversation is not None and not write.ttl.explicit:
+                stored = {row.message_id: row for row in _live(conversation.messages.values())}
+            rows = {}
+            for new_row in write.records:
+                earlier = stored.get(new_row.message_id)
+                rows[new_row.message_id] = self._placed(new_row, earlier.expires_at if earlier else _expiry(write))
+            self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows)
+            return record.version
 
     def current_version(self, owner: str, conversation_id: str) -> int:
         with self._space.lock:
@@ -126,10 +135,12 @@ class InProcessBackend(Backend):
             conversation = self._get(owner, conversation_id)
             if conversation is None:
                 return 0
-            gone = [conversation.messages.pop(message_id, None) for message_id in message_ids]
-            deleted = sum(1 for _ in _live(record for record in gone if record is not None))
-            if deleted:
-                self._changed(conversation)
+            found = [conversation.messages[each] for each in message_ids if each in conversation.messages]
+            deleted = sum(1 for _ in _live(found))
+            record = self._touched(conversation.record) if deleted else conversation.record
+            for row in found:
+                del conversation.messages[row.message_id]
+            conversation.record = record
             return deleted
 
     def get_conversation(self, owner: str, conversation_id: str) -> ConversationRecord | None:
@@ -138,7 +149,7 @@ class InProcessBackend(Backend):
             return None if conversation is None else _counted(conversation)
 
     def update_conversation(
-        self, owner: str, conversation_id: str, title: str | None | Unset, metadata: str | None | Unset
+        self, owner: str, conversation_id: str, title: str | Unset | None, metadata: str | Unset | None
     ) -> ConversationRecord | None:
         with self._space.lock:
             conversation = self._get(owner, conversation_id)
@@ -209,32 +220,28 @@ class InProcessBackend(Backend):
     def _get(self, owner: str, conversation_id: str) -> _Conversation | None:
         return self._space.conversations.get((owner, conversation_id))
 
-    def _create(self, owner: str, conversation_id: str) -> _Conversation:
+    def _changed(self, write: Write, conversation: _Conversation | None) -> ConversationRecord:
+        """The conversation's record after the write, not yet in its place."""
+        if conversation is not None:
+            return self._touched(conversation.record)
         now = _now()
-        conversation = _Conversation(ConversationRecord(conversation_id, owner, None, None, now, now, 0, 0))
-        self._space.conversations[owner, conversation_id] = conversation
-        return conversation
-
-    def _put(self, conversation: _Conversation, record: MessageRecord, expires_at: dt.datetime | None) -> None:
-        conversation.messages[record.message_id] = msgspec.structs.replace(
-            record, position=next(self._space.numbers), expires_at=expires_at
+        return ConversationRecord(
+            write.conversation_id, write.owner, None, None, now, now, next(self._space.numbers), 0
         )
 
-    def _changed(self, conversation: _Conversation) -> int:
-        conversation.record.version = next(self._space.numbers)
-        conversation.record.updated_at = _now()
-        return conversation.record.version
+    def _touched(self, record: ConversationRecord) -> ConversationRecord:
+        return msgspec.structs.replace(record, version=next(self._space.numbers), updated_at=_now())
+
+    def _placed(self, record: MessageRecord, expires_at: dt.datetime | None) -> MessageRecord:
+        return msgspec.structs.replace(record, position=next(self._space.numbers), expires_at=expires_at)
 
     def _unstored(self, conversation: _Conversation, write: Write) -> list[MessageRecord]:
-        new = []
-        stored = {record.message_id: record for record in _live(conversation.messages.values())}
+        earlier = (conversation.messages.get(record.message_id) for record in write.records)
+        stored = {record.message_id: record for record in _live(record for record in earlier if record is not None)}
         for record in write.records:
-            earlier = stored.get(record.message_id)
-            if earlier is None:
-                new.append(record)
-            elif not same_content(earlier, record):
+            if record.message_id in stored and not same_content(stored[record.message_id], record):
                 raise message_id_taken(record.message_id, write.conversation_id)
-        return new
+        return [record for record in write.records if record.message_id not in stored]
 
     def _check_version(self, write: Write, conversation: _Conversation | None) -> None:
         actual = 0 if conversation is None else conversation.record.version
