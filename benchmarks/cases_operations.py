@@ -1,4 +1,4 @@
-"""One append and one window read: beside hand-written code, async beside sync, in a short beside a long conversation."""
+"""One append and one window read: beside hand-written code, async beside sync, in short and long conversations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def appends(place: Place, scale: Scale) -> Iterator[Row]:
             repository.append("ours", Message.user(QUESTION))
             hand.start("theirs")
             yield compare(
-                "append a turn of 2 messages" + (f", synchronous={level}" if level else ""),
+                "append a turn of 2" + (f", synchronous={level}" if level else ""),
                 (f"hand-written {hand.driver}", timed(lambda hand=hand: hand.append("theirs", TURN))),
                 ("chatkeep", timed(lambda repository=repository: repository.append("ours", turn()))),
                 scale.seconds,

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import chain
 
 BLOCKS = 20
 """A comparison is cut into so many blocks; the spread is that of the blocks' ratios."""
@@ -78,19 +79,23 @@ def timed_async(work: Callable[[], Awaitable[object]], runner: asyncio.Runner) -
 def compare(
     work: str, reference: tuple[str, Timer], measured: tuple[str, Timer], seconds: float, reach: float | None = None
 ) -> Row:
-    """The ratio of the medians, `measured` over `reference`, the sides taking turns: A B, B A, A B, …"""
+    """`measured` over `reference`, the sides taking turns: A B, B A, A B, …
+
+    The ratio is the median of the blocks' ratios, each of two medians: the load of a shared machine drifts, and what
+    lies close together in time is compared.
+    """
     one, other = reference[1], measured[1]
     warm_up = [one() + other() for _ in range(WARM_UP)]
     per_block = max(5, round(seconds / BLOCKS / statistics.median(warm_up)))
     blocks = [_block(one, other, per_block) for _ in range(BLOCKS)]
-    ratios = [statistics.median(second) / statistics.median(first) for first, second in blocks]
+    ratios = [statistics.median(b) / statistics.median(a) for a, b in blocks]
     tenths = statistics.quantiles(ratios, n=10, method="inclusive")
-    whole = [statistics.median(sum(times, [])) for times in zip(*blocks, strict=True)]
+    first, second = (statistics.median(chain.from_iterable(times)) for times in zip(*blocks, strict=True))
     return Row(
         work=work,
-        reference=f"{reference[0]} {duration(whole[0])}",
-        measured=f"{measured[0]} {duration(whole[1])}",
-        ratio=whole[1] / whole[0],
+        reference=f"{reference[0]} {duration(first)}",
+        measured=f"{measured[0]} {duration(second)}",
+        ratio=statistics.median(ratios),
         spread=(tenths[0], tenths[-1]),
         rounds=BLOCKS * per_block,
         reach=reach,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import services
 
-EXAMPLES = "CHATKEEP_HYPOTHESIS_EXAMPLES"
+EXAMPLES = "CHATKEEP_TEST_EXAMPLES"
 """How many examples a property test tries; more find rarer faults and take longer."""
 
 settings.register_profile(

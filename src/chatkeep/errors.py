@@ -105,8 +105,10 @@ class StoredDataError(ChatkeepError):
     """
 
     def __init__(self, reason: str, *, conversation_id: str | None = None, position: int | None = None) -> None:
-        where = f"conversation {conversation_id!r}, position {position}: " if conversation_id is not None else ""
-        super().__init__(f"{where}{reason}")
+        where = "" if conversation_id is None else f"conversation {conversation_id!r}"
+        if position is not None:
+            where += f", position {position}"
+        super().__init__(f"{where}: {reason}" if where else reason)
         self.reason = reason
         self.conversation_id = conversation_id
         self.position = position

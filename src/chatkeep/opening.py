@@ -10,7 +10,7 @@ from chatkeep.async_repository import AsyncChatMemoryRepository
 from chatkeep.repository import ChatMemoryRepository
 from chatkeep.storage.record import Never
 from chatkeep.storage.repository import Calls
-from chatkeep.storage.runner import SyncRunner, async_runner
+from chatkeep.storage.runner import Call, SyncRunner, async_runner
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -70,8 +70,8 @@ async def open_async_repository(
             await asyncio.to_thread(_prepare_schema, settings, backend)
         return AsyncChatMemoryRepository(_calls(settings, backend), runner)
     except BaseException:
+        await runner.run(Call(lambda _: backend.close(), repeatable=False))
         runner.close()
-        backend.close()
         raise
 
 

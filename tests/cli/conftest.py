@@ -38,7 +38,9 @@ def clean_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No configuration of the developer's machine reaches a test, and no secret of one test the next."""
     monkeypatch.chdir(tmp_path)
     for name in [*os.environ]:
-        if name in ("NO_COLOR", "FORCE_COLOR") or (name.startswith("CHATKEEP_") and not name.startswith("CHATKEEP_TEST_")):
+        if name in ("NO_COLOR", "FORCE_COLOR") or (
+            name.startswith("CHATKEEP_") and not name.startswith("CHATKEEP_TEST_")
+        ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(secrets, "_secrets", set())
@@ -62,7 +64,9 @@ def repository(database: str) -> Iterator[ChatMemoryRepository]:
     with open_repository(database) as opened:
         opened.for_owner("neighbour").append("thread", [Message.user("not yours")])
         yield opened
-        assert [message.text for message in opened.for_owner("neighbour").find_by_conversation_id("thread")] == ["not yours"]
+        assert [message.text for message in opened.for_owner("neighbour").find_by_conversation_id("thread")] == [
+            "not yours"
+        ]
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from .conftest import Run
 WEIRD_IDS = ["emoji-🎉", "100%s", "-x", "--yes", "日本語の会話", "a b", "[bold]", "'quoted\"", "w" * 255]
 
 
-def test_an_empty_database_lists_nothing_and_says_so_apart_from_the_data(run: Run, repository: ChatMemoryRepository) -> None:
+def test_an_empty_database_lists_nothing_and_says_so_apart_from_the_data(
+    run: Run, repository: ChatMemoryRepository
+) -> None:
     listed = run("ls")
     assert (listed.code, listed.out) == (0, "")
     assert run("ls", "--json").out == ""
@@ -116,7 +118,9 @@ def test_a_transcript_shows_every_kind_of_part(run: Run, repository: ChatMemoryR
                 metadata={"model": "m"},
             ),
             Message.tool("sunny\n24 C", call_id="c1"),
-            Message("tool", (ToolResult("c9", (Text("stray"), Media("audio/wav", url="https://x/y.wav")), is_error=True),)),
+            Message(
+                "tool", (ToolResult("c9", (Text("stray"), Media("audio/wav", url="https://x/y.wav")), is_error=True),)
+            ),
             Message("narrator", (Opaque("redacted", {"a": 1}),)),
             Message("assistant", ()),
             Message.user(""),
@@ -214,9 +218,7 @@ def test_a_conversation_without_messages_is_shown_as_empty(run: Run, repository:
 
 
 @pytest.mark.parametrize("command", ["show", "export"])
-def test_a_corrupt_row_is_named_with_its_position_and_can_be_kept(
-    run: Run, tmp_path: object, command: str
-) -> None:
+def test_a_corrupt_row_is_named_with_its_position_and_can_be_kept(run: Run, tmp_path: object, command: str) -> None:
     file = f"{tmp_path}/corrupt.db"
     url = f"sqlite:///{file}"
     with open_repository(url) as repository:

@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,7 +34,7 @@ class JsonFilesHarness(Harness):
         conditional_writes=True,
     )
     append_statements = 2
-    cannot = {
+    cannot: ClassVar = {
         "rejecting_insert": "a file has no triggers",
         "rejecting_commit": "a file has no triggers",
         "overwrite_message": "a file holds messages in dict form, not rows; tests/custom breaks the files themselves",

@@ -180,8 +180,7 @@ async def test_a_synchronous_store_blocks_no_other_task() -> None:
     store = Blocking()
     async with async_repository_over(store) as repository:
         write = asyncio.create_task(repository.append("thread", said(1)))
-        while not store.begun.is_set():
-            await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(store.begun.wait, 10)
         store.go_on.set()
         await write
 

@@ -1,6 +1,7 @@
 """A store under a URL scheme of its own: registered by hand or by an entry point."""
 
 import asyncio
+import datetime as dt
 import gc
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from chatkeep import ConfigurationError, Message, StorageError, UnsupportedOperationError
-from chatkeep import open_async_repository, open_repository, registry
+from chatkeep import (
+    ConfigurationError,
+    Message,
+    StorageError,
+    UnsupportedOperationError,
+    open_async_repository,
+    open_repository,
+    registry,
+)
 from chatkeep.config import parse_count, parse_text
 from chatkeep.custom import AsyncChatMemoryStore, ChatMemoryStore, Option, register_backend, store_plugin
 from tests.custom.stores import AsyncDictStore, ConditionalDictStore, DictStore
@@ -119,7 +127,7 @@ def test_common_options_work_and_what_is_not_claimed_is_refused() -> None:
         repository.append("thread", Message.user("Hi"))
     assert list(STORES["shelf"].saved) == ["ann\x1fthread"]
     with pytest.raises(UnsupportedOperationError, match="ttl"):
-        open_repository("mine:shelf", **{"ttl": __import__("datetime").timedelta(1)})
+        open_repository("mine:shelf", ttl=dt.timedelta(1))
 
 
 def test_a_factory_that_fails_is_a_storage_error_without_its_text() -> None:
@@ -166,3 +174,10 @@ def test_an_entry_point_makes_a_scheme_known(monkeypatch: pytest.MonkeyPatch, tm
     with open_repository("theirs:anything") as repository:
         repository.append("thread", Message.user("Hi"))
         assert repository.backend == "theirs"
+
+
+def test_the_code_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "own-store.md").read_text(encoding="utf-8")
+    blocks = [block.partition("```")[0] for block in guide.split("```python\n")[1:]]
+    exec("\n".join(blocks[:2]), {"__name__": "guide"})
+    assert capsys.readouterr().out == "2\n"

@@ -1,5 +1,7 @@
 """A synchronous store of four verbs behind ChatMemoryRepository."""
 
+import contextlib
+import datetime as dt
 import threading
 import time
 from collections.abc import Iterable
@@ -60,9 +62,9 @@ def test_every_method_of_the_repository_works_over_four_verbs() -> None:
         ("conversation_metadata", lambda repository: repository.update_conversation("thread", title="x")),
         ("conditional_writes", lambda repository: repository.append("thread", said(1), expected_version=0)),
         ("conditional_writes", lambda repository: repository.save_all("thread", said(1), expected_version=0)),
-        ("ttl", lambda repository: repository.append("thread", said(1), ttl=__import__("datetime").timedelta(1))),
+        ("ttl", lambda repository: repository.append("thread", said(1), ttl=dt.timedelta(1))),
         ("purge", lambda repository: repository.purge_expired()),
-        ("purge", lambda repository: repository.purge_idle(__import__("datetime").timedelta(1))),
+        ("purge", lambda repository: repository.purge_idle(dt.timedelta(1))),
     ],
 )
 def test_what_is_not_claimed_is_refused_by_name(capability: str, call: Any) -> None:
@@ -139,10 +141,8 @@ def test_a_conditional_write_is_checked_and_applied_as_one_step() -> None:
         won = []
 
         def write(number: int) -> None:
-            try:
+            with contextlib.suppress(ConcurrentChangeError):
                 won.append(repository.append("thread", said(1, str(number)), expected_version=version))
-            except ConcurrentChangeError:
-                pass
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
         for thread in threads:

@@ -36,17 +36,17 @@ def messages() -> list[Message]:
     """One of every kind: roles, parts, texts that are easy to spoil."""
     made = [
         Message.system("Be brief."),
-        Message.user("It's 100% fine:\n\ttabs, \"quotes\", 'quotes', \\backslashes; -- and ümläuts, 漢字, 👩‍👩‍👧 :a %s"),
+        Message.user("It's 100% fine:\n\ttabs, \"quotes\", 'quotes', \\backslashes; -- ümläuts, 漢字, 👩‍👩‍👧 :a %s"),
         Message.assistant([Thinking("First, the weather.", "c2ln"), Text("Let me look.")], tool_calls=[
             ToolCall("call_1", "weather", '{"city": "Zürich",  "days":1e0}'),
             ToolCall("call_2", "search"),
         ]),
         Message.tool("12 °C", call_id="call_1", name="weather"),
         Message.tool([Text("a map"), Media("image/png", b"\x89PNG\r\n\x00\xff")], call_id="call_2", is_error=True),
-        Message.assistant("12 degrees.", metadata={"tokens": 17, "big": 2**70, "nested": {"a": [1, 2.5, None, True, ""]}}),
+        Message.assistant("12 degrees.", metadata={"tokens": 17, "big": 2**70, "all": {"a": [1, 2.5, None, True, ""]}}),
         Message.user([Text("and this?", {"cache_control": {"type": "ephemeral"}}),
                       Media("image/jpeg", url="https://example.org/a.jpg", name="a.jpg")], name="ada"),
-        Message("critic", [Opaque("acme.future", {"k": ["v", 1]})]),
+        Message("critic", (Opaque("acme.future", {"k": ["v", 1]}),)),
         Message.user(""),
         Message("assistant"),
         Message.user("a NUL \x00 and a lone surrogate \ud800"),

@@ -114,14 +114,14 @@ class PostgresqlPlace(Place):
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         with self.connect() as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+            return connection.execute(statement).fetchall()
 
     def execute(self, script: str) -> None:
         self._in_schema(script)
 
     def _in_schema(self, script: str) -> None:
         with self.connect() as connection:
-            connection.execute(script)  # type: ignore[arg-type]
+            connection.execute(script)
 
     def psql(self, *arguments: str, text: str | None = None) -> "subprocess.CompletedProcess[str]":
         url = make_url(self.server)

@@ -48,7 +48,7 @@ def test_an_account_without_ddl_rights_works_where_the_tables_are_there(
     address = make_url(account)
     with psycopg.connect(address.set(query={}).render_as_string(False)) as connection:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(f"CREATE TABLE {postgresql.schema_name}.own (x int)")  # type: ignore[arg-type]
+            connection.execute(f"CREATE TABLE {postgresql.schema_name}.own (x int)")
     with open_repository(account, schema="validate") as repository:
         repository.append("a", [Message.user("one"), Message.assistant("two")])
         repository.save_all("b", [Message.user("three")])

@@ -136,7 +136,7 @@ def test_a_newer_database_asks_for_a_newer_package(place: Place, steps: Steps) -
         migrate(target, steps.files())
     for mode in ("validate", "migrate"):
         with pytest.raises(SchemaError, match="Upgrade the package chatkeep"):
-            open_repository(place.url, schema=mode)  # type: ignore[arg-type]
+            open_repository(place.url, schema=mode)
     assert states(place)[-1] is State.NEWER
     open_repository(place.url, schema="ignore").close()
 

@@ -77,7 +77,7 @@ def demo(
     from chatkeep.cli.output import console
 
     here: Given = given(ctx, url, None, debug)
-    run_demo(here.url, None if keep is None else Path(keep), console())
+    raise typer.Exit(run_demo(here.url, None if keep is None else Path(keep), console()))
 
 
 def main() -> None:

@@ -39,12 +39,12 @@ class Group(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):  # Abort: at a question
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _forget_stdout()
             raise typer.Exit(BROKEN_PIPE) from None
-        except (typer.Exit, typer.Abort):
+        except typer.Exit:
             raise
         except Exception as exc:
             _mask_usage(exc)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text as Styled
 
+from chatkeep.cli import output
 from chatkeep.cli.text import count, local, one_line, safe, size
 from chatkeep.conversation import Conversation, HistoryEntry
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -141,7 +142,7 @@ class Transcript:
         # In a pipe a line stays a line, however long.
         prefix = " " * indent
         shown = "\n".join(f"{prefix}{line}".rstrip() for line in text.plain.split("\n"))
-        self._console.print(shown, soft_wrap=True)
+        output.line(shown)
 
 
 def media(part: Media) -> str:

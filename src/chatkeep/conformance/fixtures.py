@@ -7,7 +7,9 @@ list or purge. Every test runs beside a neighbour conversation that must be unto
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -105,6 +107,14 @@ def owned(opened: Opened) -> ChatMemoryRepository:
 def conversation_id() -> str:
     """An id that no other test uses."""
     return new_id()
+
+
+@pytest.fixture
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty working directory and no CHATKEEP_* settings: nothing of the machine reaches the test."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("CHATKEEP_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")

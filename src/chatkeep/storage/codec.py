@@ -22,7 +22,7 @@ from chatkeep import values
 from chatkeep.errors import InvalidMessageError, MessageTooLargeError, StoredDataError
 from chatkeep.identifiers import MAX_ID_LENGTH, check_message_id
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from chatkeep.storage.record import MessageRecord
+from chatkeep.storage.record import ConversationRecord, MessageRecord
 
 FORMAT = "chatkeep/1"
 UNREADABLE = "chatkeep.unreadable"
@@ -295,6 +295,22 @@ def _unreadable(record: MessageRecord, error: Exception) -> Message:
     return Message(role, (Opaque(UNREADABLE, {"reason": str(error), "row": shown}),), **fields)
 
 
+def decode_metadata(record: ConversationRecord, *, keep_unreadable: bool = False) -> dict[str, Any]:
+    """A conversation's metadata. What is no JSON object raises StoredDataError or, if asked, is kept as text."""
+    if record.metadata is None:
+        return {}
+    try:
+        value = load_json(record.metadata)
+        if type(value) is dict:
+            return value
+        reason = f"expected an object, got {type(value).__name__}"
+    except (ValueError, TypeError, RecursionError) as exc:
+        reason = str(exc)
+    if keep_unreadable:
+        return {UNREADABLE: record.metadata if type(record.metadata) is str else repr(record.metadata)}
+    raise StoredDataError(f"unreadable conversation metadata: {reason}", conversation_id=record.conversation_id)
+
+
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +344,7 @@ def same_content(one: MessageRecord, other: MessageRecord) -> bool:
 
 
 def canonical(body: str) -> str:
+    """One text for all JSON texts of a body."""
     return json.dumps(load_json(body), sort_keys=True)
 
 

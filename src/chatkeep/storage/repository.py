@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from chatkeep.capabilities import Capabilities
 from chatkeep.conversation import Conversation, HistoryEntry, Page, PurgeReport
-from chatkeep.errors import ConversationNotFoundError, InvalidMessageError, StoredDataError, UnsupportedOperationError
+from chatkeep.errors import ConversationNotFoundError, InvalidMessageError, UnsupportedOperationError
 from chatkeep.identifiers import check_conversation_id, check_message_id, check_owner, check_title
 from chatkeep.message import Message, utc
 from chatkeep.storage import checks, codec
@@ -92,7 +92,7 @@ class Calls:
 
         def work(_: bool) -> Conversation | None:
             record = self.backend.get_conversation(self.owner, conversation_id)
-            return None if record is None else _conversation(record)
+            return None if record is None else self._entry_of(record)
 
         return Call(work, repeatable=True)
 
@@ -106,7 +106,7 @@ class Calls:
 
         def work(_: bool) -> Page[Conversation]:
             records = self.backend.list_conversations(self.owner, order, after, limit + 1)
-            items = [_conversation(record) for record in records[:limit]]
+            items = [self._entry_of(record) for record in records[:limit]]
             if len(records) <= limit:
                 return Page(items)
             last = items[-1]
@@ -170,7 +170,7 @@ class Calls:
             record = self.backend.update_conversation(self.owner, conversation_id, new_title, new_metadata)
             if record is None:
                 raise ConversationNotFoundError(f"conversation {conversation_id!r} does not exist; append to it first")
-            return _conversation(record)
+            return self._entry_of(record)
 
         return Call(work, repeatable=True)
 
@@ -249,6 +249,9 @@ class Calls:
             position=record.position, message=message, expires_at=record.expires_at, token_count=record.token_count
         )
 
+    def _entry_of(self, record: ConversationRecord) -> Conversation:
+        return _conversation(record, keep_unreadable=self.keep_unreadable)
+
     def _check_batch(self, batch_size: object) -> int:
         self._require("purge")
         size = checks.check_limit(batch_size, "batch_size")
@@ -268,18 +271,12 @@ class Calls:
             )
 
 
-def _conversation(record: ConversationRecord) -> Conversation:
-    metadata: Any = {}
-    if record.metadata is not None:
-        try:
-            metadata = codec.load_json(record.metadata)
-        except (ValueError, TypeError) as exc:
-            raise StoredDataError(f"conversation {record.conversation_id!r}: metadata is not JSON") from exc
+def _conversation(record: ConversationRecord, *, keep_unreadable: bool) -> Conversation:
     return Conversation(
         id=record.conversation_id,
         owner=record.owner,
         title=record.title,
-        metadata=metadata,
+        metadata=codec.decode_metadata(record, keep_unreadable=keep_unreadable),
         created_at=utc(record.created_at),
         updated_at=utc(record.updated_at),
         version=record.version,

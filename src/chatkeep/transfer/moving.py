@@ -76,7 +76,7 @@ def _feed(writer: Writer, line: bytes | str | dict[str, Any], where: str) -> Non
             raise ValueError("message.id: missing; without one a second import would store it twice")
         writer.message(_text(data, "conversation_id"), Message.from_dict(body), _expiry(data), where)
     else:
-        raise ValueError(f'type: expected "conversation" or "message", got {kind!r}')
+        raise ValueError(f'type: expected "conversation" or "message", got {kind!r:.40}')
 
 
 def _parsed(line: bytes | str) -> dict[str, Any] | None:

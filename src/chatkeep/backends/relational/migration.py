@@ -20,6 +20,7 @@ from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.backends.relational.statements import compile_statement
 from chatkeep.errors import Outcome, SchemaError, StorageError
 from chatkeep.migrations.target import Applied, Target
+from chatkeep.registry import find_backend
 from chatkeep.storage.backend import Backend
 
 HISTORY = "chatkeep_schema_history"
@@ -32,10 +33,12 @@ SAVEPOINT, RELEASE = "SAVEPOINT chatkeep_step", "RELEASE SAVEPOINT chatkeep_step
 
 def relational_target(dialect: Dialect, request: OpenRequest, backend: Backend | None) -> RelationalTarget:
     """The target of a URL, over the connections of `backend` where it is open and synchronous."""
-    if isinstance(backend, RelationalBackend) and backend.bridge != "greenlet":
-        return _target_class(dialect)(backend.database, backend.database.request, owns_database=False)
-    request = msgspec.structs.replace(request, asynchronous=False)
-    return _target_class(dialect)(Database(dialect, request), request, owns_database=True)
+    owns_database = not isinstance(backend, RelationalBackend) or backend.bridge == "greenlet"
+    if owns_database:
+        # Through the plugin, which checks the URL and names the extra of a missing driver.
+        backend = find_backend(dialect.name).open(msgspec.structs.replace(request, asynchronous=False))
+    assert isinstance(backend, RelationalBackend)
+    return _target_class(dialect)(backend.database, backend.database.request, owns_database=owns_database)
 
 
 def _target_class(dialect: Dialect) -> type[RelationalTarget]:

@@ -237,11 +237,11 @@ def delete_locked(session: Session, key: int) -> None:
 
 def _chunks(rows: list[dict[str, Any]], most_rows: int, most_bytes: int) -> list[list[dict[str, Any]]]:
     chunks: list[list[dict[str, Any]]] = []
-    size = most_bytes
+    size = 0
     for row in rows:
         length = len(row["content"]) + len(row["body"] or "")
         size += length
-        if size > most_bytes or len(chunks[-1]) == most_rows:
+        if not chunks or size > most_bytes or len(chunks[-1]) == most_rows:
             chunks.append([])
             size = length
         chunks[-1].append(row)

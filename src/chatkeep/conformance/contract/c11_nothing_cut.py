@@ -16,7 +16,7 @@ ALPHABETS = {"ascii": "abcdefghij", "cjk": "漢字かな交じり文", "emoji": 
 def text_of(size: int, alphabet: str) -> str:
     """A text of `size` bytes in UTF-8, filled up with ASCII at its end, which marks that nothing was cut."""
     letters = ALPHABETS[alphabet]
-    text = letters * (size // len(letters.encode()))
+    text = letters * ((size - 1) // len(letters.encode()))
     return text + "." * (size - len(text.encode()) - 1) + "!"
 
 

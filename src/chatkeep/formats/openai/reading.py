@@ -17,7 +17,8 @@ def read_message(message: Any, path: str, fields: Json) -> Message:
     """The Message of one dict; `fields` are those that OpenAI has no place for."""
     if type(message) is not dict:
         raise InvalidMessageError(
-            f"{path}: expected a dict, got {type(message).__name__}; for an object of the SDK give its .model_dump()"
+            f"{path}: expected a dict, got {type(message).__name__}; "
+            "for an object of the SDK give its .model_dump(exclude_unset=True)"
         )
     rest = values.copied_object(message, path)
     role = _take(rest, "role", str, path)

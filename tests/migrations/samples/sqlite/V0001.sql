@@ -13,7 +13,7 @@ INSERT INTO chat_message (conversation_key, position, message_id, role, content,
     (1, 1, 'sample-00', 'system', 'Be brief.', NULL, NULL, '2026-01-02T03:04:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
     (1, 2, 'sample-01', 'user', 'It''s 100% fine:
-	tabs, "quotes", ''quotes'', \backslashes; -- and ümläuts, 漢字, 👩‍👩‍👧 :a %s', NULL, NULL, '2026-01-02T03:05:05.678901Z', NULL);
+	tabs, "quotes", ''quotes'', \backslashes; -- ümläuts, 漢字, 👩‍👩‍👧 :a %s', NULL, NULL, '2026-01-02T03:05:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
     (1, 3, 'sample-02', 'assistant', 'Let me look.', '{"format":"chatkeep/1","parts":[{"type":"thinking","text":"First, the weather.","signature":"c2ln"},{"type":"text"},{"type":"tool_call","id":"call_1","name":"weather","arguments":"{\"city\": \"Zürich\",  \"days\":1e0}"},{"type":"tool_call","id":"call_2","name":"search","arguments":"{}"}]}', NULL, '2026-01-02T03:06:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
@@ -21,7 +21,7 @@ INSERT INTO chat_message (conversation_key, position, message_id, role, content,
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
     (1, 5, 'sample-04', 'tool', 'a map', '{"format":"chatkeep/1","parts":[{"type":"tool_result","call_id":"call_2","content":[{"type":"text","text":"a map"},{"type":"media","mime_type":"image/png","data":"iVBORw0KAP8="}],"is_error":true}]}', NULL, '2026-01-02T03:08:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
-    (1, 6, 'sample-05', 'assistant', '12 degrees.', '{"format":"chatkeep/1","parts":[{"type":"text"}],"metadata":{"tokens":17,"big":1180591620717411303424,"nested":{"a":[1,2.5,null,true,""]}}}', NULL, '2026-01-02T03:09:05.678901Z', NULL);
+    (1, 6, 'sample-05', 'assistant', '12 degrees.', '{"format":"chatkeep/1","parts":[{"type":"text"}],"metadata":{"tokens":17,"big":1180591620717411303424,"all":{"a":[1,2.5,null,true,""]}}}', NULL, '2026-01-02T03:09:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
     (1, 7, 'sample-06', 'user', 'and this?', '{"format":"chatkeep/1","parts":[{"type":"text","cache_control":{"type":"ephemeral"}},{"type":"media","mime_type":"image/jpeg","url":"https://example.org/a.jpg","name":"a.jpg"}],"name":"ada"}', NULL, '2026-01-02T03:10:05.678901Z', NULL);
 INSERT INTO chat_message (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES

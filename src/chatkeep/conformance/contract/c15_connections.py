@@ -1,0 +1,342 @@
+"""C15 connections: they heal, close, survive fork, threads and a new event loop, and don't leak."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chatkeep import ChatMemoryRepository, Message, RepositoryClosedError, StorageConnectionError, open_async_repository
+from chatkeep.conformance.contract.c13_identity import CALLS
+from chatkeep.conformance.fixtures import Opened
+from chatkeep.conformance.harness import Form, Harness, needs
+from chatkeep.conformance.support import in_threads, new_id, run_program, said, texts
+
+ALL_CALLS: dict[str, Callable[[ChatMemoryRepository], object]] = {
+    **{name: lambda repository, call=call: call(repository, "some-id") for name, call in CALLS.items()},
+    "find_conversation_ids": lambda repository: repository.find_conversation_ids(),
+    "list_conversations": lambda repository: repository.list_conversations(),
+    "purge_expired": lambda repository: repository.purge_expired(),
+    "for_owner": lambda repository: repository.for_owner("someone"),
+    "enter": lambda repository: repository.__enter__(),
+}
+
+EXIT_WITHOUT_CLOSE = {
+    "sync": """
+        import sys
+        from chatkeep import Message, open_repository
+        repository = open_repository(sys.argv[1])
+        handle = repository.for_owner("someone")
+        repository.append(sys.argv[2], [Message.user("left open")])
+        handle.append(sys.argv[2], [Message.user("left open")])
+        print("done")
+    """,
+    "async": """
+        import asyncio, sys
+        from chatkeep import Message, open_async_repository
+        async def main():
+            repository = await open_async_repository(sys.argv[1])
+            await repository.append(sys.argv[2], [Message.user("left open")])
+            handle = repository.for_owner("someone")
+            await handle.append(sys.argv[2], [Message.user("left open")])
+        asyncio.run(main())
+        print("done")
+    """,
+}
+
+FORK = {
+    "sync": """
+        import os, sys
+        from chatkeep import Message, open_repository
+        repository = open_repository(sys.argv[1])
+        repository.append(sys.argv[2], [Message.user("before")])
+        child = os.fork()
+        who = "parent" if child else "child"
+        for n in range(20):
+            repository.append(sys.argv[2], [Message.user(f"{who} {n:02}")])
+            assert repository.find_by_conversation_id(sys.argv[2], limit=1)
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            repository.append(sys.argv[2], [Message.user("after")])
+            repository.close()
+        else:
+            repository.close()
+            sys.stdout.flush()
+            os._exit(0)
+    """,
+    "async": """
+        import asyncio, os, sys
+        from chatkeep import Message, open_async_repository
+        async def before():
+            repository = await open_async_repository(sys.argv[1])
+            await repository.append(sys.argv[2], [Message.user("before")])
+            return repository
+        async def write(repository, who):
+            for n in range(20):
+                await repository.append(sys.argv[2], [Message.user(f"{who} {n:02}")])
+                assert await repository.find_by_conversation_id(sys.argv[2], limit=1)
+            if who == "parent":
+                assert os.waitpid(child, 0)[1] == 0
+                await repository.append(sys.argv[2], [Message.user("after")])
+            await repository.close()
+        repository = asyncio.run(before())
+        child = os.fork()
+        asyncio.run(write(repository, "parent" if child else "child"))
+        if not child:
+            sys.stdout.flush()
+            os._exit(0)
+    """,
+}
+
+
+def open_files() -> int:
+    """Descriptors of this process, where the system shows them."""
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
+
+
+class TestC15Closing:
+    """The end of a repository."""
+
+    @pytest.mark.parametrize("name", ALL_CALLS)
+    def test_a_closed_repository_says_so(self, opened: Opened, conversation_id: str, name: str) -> None:
+        """Every call raises RepositoryClosedError, on the repository and on its owners' handles."""
+        repository = opened()
+        repository.append(conversation_id, said(1))
+        handle = repository.for_owner(new_id("owner"))
+        repository.close()
+        for closed in (repository, handle):
+            with pytest.raises(RepositoryClosedError):
+                ALL_CALLS[name](closed)
+
+    def test_closing_twice_is_closing_once(self, opened: Opened) -> None:
+        """Also when nothing was ever asked, and by way of `with`."""
+        repository = opened()
+        repository.close()
+        repository.close()
+        with opened() as other:
+            other.append(new_id(), said(1))
+            other.close()
+        other.close()
+
+    def test_leaving_the_context_closes(self, opened: Opened, conversation_id: str) -> None:
+        """Also by an error, which is passed on; what was written is kept."""
+        with pytest.raises(ZeroDivisionError):
+            with opened() as repository:
+                repository.append(conversation_id, said(1))
+                raise ZeroDivisionError
+        with pytest.raises(RepositoryClosedError):
+            repository.find_conversation_ids()
+        assert opened().count_messages(conversation_id) == 1
+
+    def test_closing_a_handle_leaves_the_root_open(self, opened: Opened, conversation_id: str) -> None:
+        """And other handles too."""
+        root, owner = opened(), new_id("owner")
+        one, two = root.for_owner(owner), root.for_owner(owner)
+        one.append(conversation_id, said(1))
+        one.close()
+        with pytest.raises(RepositoryClosedError):
+            one.count_messages(conversation_id)
+        assert two.count_messages(conversation_id) == 1
+        root.append(conversation_id, said(1))
+
+    def test_closing_one_repository_leaves_others_open(self, opened: Opened, conversation_id: str) -> None:
+        """Two repositories of one URL share nothing that a close could take away."""
+        one, two = opened(), opened()
+        one.append(conversation_id, said(1))
+        one.close()
+        two.append(conversation_id, said(1, "two"))
+        assert two.count_messages(conversation_id) == 2
+
+    def test_closing_while_others_call_is_clean(self, opened: Opened, conversation_id: str) -> None:
+        """Callers in flight get their answer, or hear that it is closed, or that the connection went."""
+        repository = opened()
+        started = threading.Event()
+
+        def work(number: int) -> list[Message]:
+            written: list[Message] = []
+            if number == 0:
+                started.wait(30)
+                repository.close()
+                return written
+            with contextlib.suppress(RepositoryClosedError, StorageConnectionError):
+                for turn in range(200):
+                    (message,) = said(1, f"{number} {turn}")
+                    repository.append(conversation_id, message)
+                    written.append(message)
+                    started.set()
+            return written
+
+        acknowledged = [message for written in in_threads(4, work) for message in written]
+        found = opened().find_by_conversation_id(conversation_id)
+        assert {message.id for message in acknowledged} <= {message.id for message in found}
+
+
+class TestC15Connections:
+    """Connections heal, are shared, and don't leak."""
+
+    @needs("kill_sessions")
+    def test_a_killed_session_heals(
+        self, harness: Harness, namespace: str, opened: Opened, conversation_id: str
+    ) -> None:
+        """The server ends idle sessions between calls: the next read and the next write work, each at first try."""
+        repository = opened()
+        calls = [
+            lambda: repository.append(conversation_id, said(1)),
+            lambda: repository.find_by_conversation_id(conversation_id),
+            lambda: repository.save_all(conversation_id, said(2)),
+            lambda: repository.find_by_conversation_id(conversation_id, limit=1),
+            lambda: repository.count_messages(conversation_id),
+            lambda: repository.history(conversation_id),
+            lambda: repository.get_conversation(conversation_id),
+            lambda: repository.update_conversation(conversation_id, title="a"),
+            lambda: repository.delete_messages(conversation_id, ["unknown"]),
+            lambda: repository.list_conversations(),
+            lambda: repository.find_conversation_ids(),
+            lambda: repository.purge_expired(dry_run=True),
+            lambda: repository.append(conversation_id, []),
+            lambda: repository.delete_by_conversation_id(conversation_id),
+        ]
+        for call in calls:
+            repository.count_messages(conversation_id)
+            assert harness.kill_sessions(namespace) > 0
+            call()
+
+    @needs("kill_sessions")
+    def test_sessions_killed_under_load_lose_nothing(
+        self, harness: Harness, namespace: str, opened: Opened, conversation_id: str
+    ) -> None:
+        """The server ends all sessions again and again while eight writers append: every call succeeds, once."""
+        repository = opened()
+        over = threading.Event()
+
+        def work(number: int) -> None:
+            if number == 0:
+                while not over.wait(0.05):
+                    harness.kill_sessions(namespace)
+                return
+            try:
+                for turn in range(15):
+                    repository.append(conversation_id, Message.user(f"{number} {turn:02}"))
+            finally:
+                if number == 1:
+                    over.set()
+
+        try:
+            in_threads(9, work)
+        finally:
+            over.set()
+        found = texts(repository.find_by_conversation_id(conversation_id))
+        assert sorted(found) == sorted(f"{number} {turn:02}" for number in range(1, 9) for turn in range(15))
+
+    def test_threads_share_a_repository(self, repository: ChatMemoryRepository) -> None:
+        """Eight threads write and read at the same time, each its own conversation."""
+
+        def work(number: int) -> None:
+            name = new_id(f"thread-{number}")
+            for turn in range(10):
+                repository.append(name, said(2, f"{number} {turn}"))
+                assert repository.count_messages(name) == 2 * (turn + 1)
+                assert texts(repository.find_by_conversation_id(name, limit=2)) == texts(said(2, f"{number} {turn}"))
+
+        in_threads(8, work)
+
+    def test_more_threads_than_connections_all_get_their_turn(self, opened: Opened) -> None:
+        """Forty callers at once wait for each other instead of failing."""
+        repository = opened()
+        names = [new_id() for _ in range(40)]
+        in_threads(40, lambda n: repository.append(names[n], said(1)))
+        assert [repository.count_messages(name) for name in names] == [1] * 40
+
+    @needs("shared_between_processes")
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+    def test_a_fork_may_go_on_using_the_repository(
+        self, harness: Harness, form: Form, namespace: str, opened: Opened, conversation_id: str
+    ) -> None:
+        """Parent and child write and read at the same time after a fork; neither disturbs the other's connection."""
+        run_program(harness, FORK[form], namespace, conversation_id)
+        found = texts(opened().find_by_conversation_id(conversation_id))
+        assert (found[0], found[-1]) == ("before", "after")
+        for who in ("parent", "child"):
+            assert [text for text in found if text.startswith(who)] == [f"{who} {n:02}" for n in range(20)]
+        assert len(found) == 42
+
+    def test_a_new_event_loop_may_use_the_repository(self, harness: Harness, namespace: str) -> None:
+        """One asynchronous repository through three loops, one after the other, without a close between."""
+        conversation_id = new_id()
+        repository = asyncio.run(open_async_repository(namespace))
+
+        async def use(turn: int) -> int:
+            await asyncio.gather(*(repository.append(conversation_id, said(1, f"{turn} {n}")) for n in range(5)))
+            return len(await repository.find_by_conversation_id(conversation_id))
+
+        assert [asyncio.run(use(turn)) for turn in range(3)] == [5, 10, 15]
+        asyncio.run(repository.close())
+
+    @needs("durable")
+    def test_a_program_may_end_without_close(
+        self, harness: Harness, form: Form, namespace: str, opened: Opened, conversation_id: str
+    ) -> None:
+        """Exit code 0, nothing on stderr, what was acknowledged is there."""
+        assert run_program(harness, EXIT_WITHOUT_CLOSE[form], namespace, conversation_id) == "done\n"
+        assert texts(opened().find_by_conversation_id(conversation_id)) == ["left open"]
+
+    def test_a_program_with_its_own_store_may_end_without_close(self, harness: Harness, form: Form) -> None:
+        """The same where nothing is left of the store afterwards."""
+        url = harness.fresh_url()
+        try:
+            assert run_program(harness, EXIT_WITHOUT_CLOSE[form], url, new_id()) == "done\n"
+        finally:
+            harness.drop(url)
+
+    def test_repositories_do_not_leak(self, harness: Harness, form: Form, namespace: str) -> None:
+        """A thousand opened, used and closed: as many files and threads as before, and no session on the server."""
+        conversation_id = new_id()
+        sessions = harness.why_not("count_sessions") is None
+        counts = []
+        for rounds in (5, 995):
+            for _ in range(rounds):
+                with harness.open(form, namespace, schema="ignore") as repository:
+                    repository.count_messages(conversation_id)
+            gc.collect()
+            held = harness.count_sessions(namespace) if sessions else 0
+            counts.append((held, open_files(), threading.active_count()))
+        assert counts[1][0] <= counts[0][0] + 1
+        assert counts[1][1] <= counts[0][1] + 3
+        assert counts[1][2] <= counts[0][2] + 1
+
+    @needs("count_sessions")
+    def test_a_closed_repository_holds_no_session(
+        self, harness: Harness, form: Form, fresh_url: Callable[[], str], conversation_id: str
+    ) -> None:
+        """After the close of a repository that was used by many at once, the server holds nothing of it."""
+        url = fresh_url()
+        with harness.open(form, url) as repository:
+            in_threads(8, lambda n: repository.append(conversation_id, said(1)))
+            assert harness.count_sessions(url) > 0
+        assert eventually(lambda: harness.count_sessions(url) == 0)
+
+    @needs("unreachable_url")
+    def test_an_unreachable_server_is_a_connection_error(self, harness: Harness, form: Form) -> None:
+        """Within the time that retries may take, with the place and without the password."""
+        url = harness.unreachable_url("s3cret-pass")
+        with pytest.raises(StorageConnectionError) as caught:
+            with harness.open(form, url, schema="ignore", retry_timeout=0.5) as repository:
+                repository.find_conversation_ids()
+        assert "s3cret-pass" not in str(caught.value)
+
+
+def eventually(question: Callable[[], bool], patience: float = 5.0) -> bool:
+    """Whether the answer becomes true: a server takes a moment to notice that a client has left."""
+    pause = threading.Event()
+    for _ in range(int(patience / 0.05)):
+        if question():
+            return True
+        pause.wait(0.05)
+    return False

@@ -1,0 +1,113 @@
+"""C23 bounded cost: what an append and a window cost does not depend on the length of the conversation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from chatkeep import ChatMemoryRepository
+from chatkeep.conformance.harness import Harness, needs
+from chatkeep.conformance.support import new_id, said, texts
+
+MANY_ROWS = 300_000
+
+
+def counted(harness: Harness, call: Callable[[], object]) -> list[str]:
+    """The statements of one call."""
+    with harness.statements() as sent:
+        call()
+    return list(sent)
+
+
+@needs("bounded_cost")
+class TestC23BoundedCost:
+    """Counted statements, and the engine's own plans."""
+
+    @needs("statements")
+    @pytest.mark.parametrize("size", [1, 2, 50])
+    def test_an_append_takes_the_same_statements_at_any_length(
+        self, harness: Harness, repository: ChatMemoryRepository, conversation_id: str, size: int
+    ) -> None:
+        """At 10 and at 2,000 messages, and within the harness's bound, whatever the number of messages of the call."""
+        repository.append(conversation_id, said(10))
+        short = [counted(harness, lambda: repository.append(conversation_id, said(size))) for _ in range(2)]
+        repository.append(conversation_id, said(1990))
+        long = [counted(harness, lambda: repository.append(conversation_id, said(size))) for _ in range(2)]
+        assert short[1] == long[1]
+        assert len(long[1]) <= harness.append_statements, long[1]
+        assert len(long[0]) <= harness.append_statements, long[0]
+        assert harness.append_statements == 0 or long[1], "the backend logs no statements"
+
+    @needs("statements")
+    def test_reads_take_the_same_statements_at_any_length(
+        self, harness: Harness, repository: ChatMemoryRepository, conversation_id: str
+    ) -> None:
+        """A window, a page and an entry of the directory: one statement each."""
+        reads: dict[str, Callable[[], object]] = {
+            "window": lambda: repository.find_by_conversation_id(conversation_id, limit=20),
+            "page": lambda: repository.history(conversation_id, limit=20),
+            "entry": lambda: repository.get_conversation(conversation_id),
+            "count": lambda: repository.count_messages(conversation_id),
+        }
+        repository.append(conversation_id, said(30))
+        short = {name: counted(harness, read) for name, read in reads.items()}
+        repository.append(conversation_id, said(2000))
+        long = {name: counted(harness, read) for name, read in reads.items()}
+        assert short == long
+        for name, sent in long.items():
+            assert len(sent) <= (1 if harness.append_statements else 0), (name, sent)
+
+    @needs("statements", "explain", "plan_is_bounded", "fill")
+    def test_the_engine_s_plan_reads_what_it_returns(self, harness: Harness) -> None:
+        """With 300,000 rows in the table: window, page, count, append and directory go by an index."""
+        url = harness.fresh_url()
+        try:
+            with harness.open("sync", url) as repository:
+                long, other = new_id(), new_id()
+                repository.append(other, said(5))
+                repository.append(long, said(1))
+                harness.fill(url, long, MANY_ROWS)
+                found = repository.history(long, limit=50)
+                calls: dict[str, Callable[[], object]] = {
+                    "window": lambda: repository.find_by_conversation_id(long, limit=20),
+                    "page": lambda: repository.history(long, after=found.next_cursor, limit=20),
+                    "page backwards": lambda: repository.history(long, before=found.next_cursor, limit=20),
+                    "append": lambda: repository.append(long, said(1)),
+                    "entry": lambda: repository.get_conversation(long),
+                    "directory": lambda: repository.list_conversations(limit=5),
+                    "last changed": lambda: repository.list_conversations(limit=5, order="updated"),
+                    "delete some": lambda: repository.delete_messages(long, [found.items[0].message.id]),
+                }
+                plans = {
+                    f"{name}: {statement}": harness.explain(url, statement)
+                    for name, call in calls.items()
+                    for statement in counted(harness, call)
+                }
+            assert len(plans) >= len(calls)
+            unbounded = {statement: plan for statement, plan in plans.items() if not harness.plan_is_bounded(plan)}
+            assert not unbounded, "\n\n".join(f"{statement}\n{plan}" for statement, plan in unbounded.items())
+        finally:
+            harness.drop(url)
+
+    @needs("fill")
+    def test_a_long_conversation_is_as_quick_as_a_short_one(
+        self, harness: Harness, fresh_url: Callable[[], str]
+    ) -> None:
+        """A window and an append at 20,000 messages take about the time they take at 20: no read of the whole."""
+        url = fresh_url()
+        with harness.open("sync", url) as repository:
+            took: dict[str, float] = {}
+            for name, size in (("short", 20), ("long", 20_000)):
+                repository.append(name, said(1))
+                harness.fill(url, name, size)
+                best = []
+                for _ in range(15):
+                    began = time.perf_counter()
+                    repository.append(name, said(1))
+                    assert len(texts(repository.find_by_conversation_id(name, limit=10))) == 10
+                    best.append(time.perf_counter() - began)
+                took[name] = min(best)
+        # Reading the whole would take hundreds of times as long; the rest is for a busy machine.
+        assert took["long"] < 8 * took["short"] + 0.005, took
