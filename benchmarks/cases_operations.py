@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 
 from benchmarks.measure import Row, Scale, compare, timed, timed_async
-from benchmarks.messages import QUESTION, TURN, seed, turn
+from benchmarks.messages import QUESTION, TURN, WINDOW, seed, turn
 from benchmarks.places import Place
 from chatkeep import Message, open_async_repository, open_repository
 
@@ -15,7 +15,6 @@ APPEND_REACH = {"postgresql": 1.5, "sqlite": 2.5}
 READ_REACH = {"postgresql": 2.0, "sqlite": 4.0}
 FLAT_REACH = 1.2
 
-WINDOW = 20
 SHORT = 100
 SHORT_ID, LONG_ID, WINDOW_ID = "short", "long", "window"
 
@@ -54,10 +53,10 @@ def appends(place: Place, scale: Scale) -> Iterator[Row]:
 
 def window_read(place: Place, scale: Scale) -> Iterator[Row]:
     with open_repository(place.url) as repository, contextlib.closing(place.handwritten(place.url)) as hand:
-        _check_equal(repository.find_by_conversation_id(WINDOW_ID, limit=WINDOW), hand.newest(WINDOW_ID, WINDOW))
+        _check_equal(repository.find_by_conversation_id(WINDOW_ID, limit=WINDOW), hand.newest(WINDOW_ID))
         yield compare(
             f"read the newest {WINDOW} of {scale.window:,}",
-            (f"hand-written {hand.driver}", timed(lambda: hand.newest(WINDOW_ID, WINDOW))),
+            (f"hand-written {hand.driver}", timed(lambda: hand.newest(WINDOW_ID))),
             ("chatkeep", timed(lambda: repository.find_by_conversation_id(WINDOW_ID, limit=WINDOW))),
             scale.seconds,
             READ_REACH[place.backend],

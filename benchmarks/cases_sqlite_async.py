@@ -15,9 +15,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.util import greenlet_spawn
 
 from benchmarks import handwritten as hand
-from benchmarks.cases_operations import WINDOW
 from benchmarks.measure import Row, Scale, compare, timed_async
-from benchmarks.messages import TURN, seed, turn
+from benchmarks.messages import TURN, WINDOW, seed, turn
 from benchmarks.places import Place, SqlitePlace, database_file
 from chatkeep import open_async_repository, open_repository
 
@@ -102,7 +101,7 @@ class AiosqliteHand:
         await self.connection.commit()
 
     async def newest(self) -> list[dict[str, Any]]:
-        parameters = {"owner": "", "conversation_id": ID, "limit": WINDOW}
+        parameters = {"owner": "", "conversation_id": ID}
         return hand.as_dicts(list(await self.connection.execute_fetchall(hand.SQLITE_READ, parameters)))
 
 

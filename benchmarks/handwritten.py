@@ -13,6 +13,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.messages import WINDOW
+
 POSTGRESQL_APPEND = """
     WITH head AS (
         UPDATE chat_conversation
@@ -33,11 +35,12 @@ POSTGRESQL_START = """
     INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at)
     VALUES ('', %(conversation_id)s, clock_timestamp(), clock_timestamp())
 """
-POSTGRESQL_READ = """
+# The number stands in the text: where it is a parameter, PostgreSQL plans the statement anew at each execution.
+POSTGRESQL_READ = f"""
     SELECT message_id, role, content, body, created_at FROM chat_message
     WHERE conversation_key = (SELECT conversation_key FROM chat_conversation
                               WHERE owner = %(owner)s AND conversation_id = %(conversation_id)s)
-    ORDER BY position DESC LIMIT %(limit)s
+    ORDER BY position DESC LIMIT {WINDOW}
 """
 SQLITE_ADVANCE = """
     UPDATE chat_conversation
@@ -53,11 +56,11 @@ SQLITE_INSERT = """
     INSERT INTO chat_message (conversation_key, position, message_id, role, content, created_at)
     VALUES (:key, :position, :message_id, :role, :content, :now)
 """
-SQLITE_READ = """
+SQLITE_READ = f"""
     SELECT message_id, role, content, body, created_at FROM chat_message
     WHERE conversation_key = (SELECT conversation_key FROM chat_conversation
                               WHERE owner = :owner AND conversation_id = :conversation_id)
-    ORDER BY position DESC LIMIT :limit
+    ORDER BY position DESC LIMIT {WINDOW}
 """
 
 
@@ -77,8 +80,8 @@ class HandwrittenPostgresql:
     def append(self, conversation_id: str, messages: Sequence[tuple[str, str]]) -> Any:
         return self.connection.execute(POSTGRESQL_APPEND, postgresql_parameters(conversation_id, messages)).fetchone()
 
-    def newest(self, conversation_id: str, limit: int) -> list[dict[str, Any]]:
-        parameters = {"owner": "", "conversation_id": conversation_id, "limit": limit}
+    def newest(self, conversation_id: str) -> list[dict[str, Any]]:
+        parameters = {"owner": "", "conversation_id": conversation_id}
         return as_dicts(self.connection.execute(POSTGRESQL_READ, parameters).fetchall())
 
     def close(self) -> None:
@@ -111,8 +114,8 @@ class HandwrittenSqlite:
             raise
         return int(version)
 
-    def newest(self, conversation_id: str, limit: int) -> list[dict[str, Any]]:
-        parameters = {"owner": "", "conversation_id": conversation_id, "limit": limit}
+    def newest(self, conversation_id: str) -> list[dict[str, Any]]:
+        parameters = {"owner": "", "conversation_id": conversation_id}
         return as_dicts(self.connection.execute(SQLITE_READ, parameters).fetchall())
 
     def close(self) -> None:

@@ -9,6 +9,9 @@ ANSWER = "Some answer of the usual length. " * 16
 CHUNK = 5_000
 """Messages in one append while seeding."""
 
+WINDOW = 20
+"""How many of the newest messages are read."""
+
 TURN = (("user", QUESTION), ("assistant", ANSWER))
 
 

@@ -46,7 +46,7 @@ class SqlitePlace:
         return HandwrittenSqlite(database_file(url), str(make_url(url).query["synchronous"]))
 
     def engine(self, url: str) -> Engine:
-        """An SQLAlchemy engine in autocommit mode; `synchronous` is normal."""
+        """An SQLAlchemy engine in autocommit mode, its commits relaxed."""
         engine = create_engine(f"sqlite:///{database_file(url)}", isolation_level="AUTOCOMMIT", pool_size=1)
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = normal"))
         return engine
@@ -81,12 +81,12 @@ class PostgresqlPlace:
         return HandwrittenPostgresql(self._server, self._schema)
 
     def engine(self, url: str) -> Engine:
-        """An SQLAlchemy engine in autocommit mode, on the same schema."""
+        """An SQLAlchemy engine in autocommit mode, its commits relaxed."""
         return create_engine(
             make_url(self._server).set(drivername="postgresql+psycopg"),
             isolation_level="AUTOCOMMIT",
             pool_size=1,
-            connect_args={"options": f"-c search_path={self._schema} -c timezone=UTC"},
+            connect_args={"options": f"-c search_path={self._schema} -c timezone=UTC -c synchronous_commit=off"},
         )
 
     def tidy(self) -> None:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ import pytest
 from rich.console import Console
 from sqlalchemy.engine import URL, make_url
 
-from chatkeep import Message, open_repository
+from chatkeep import ChatMemoryRepository, Message, PurgeReport, open_repository
 from chatkeep.cli.demo import run_demo, steps
+from chatkeep.cli.demo.conversation import load_conversation, turns
 from chatkeep.cli.demo.place import Place
 from chatkeep.cli.demo.worker import Worker, WorkerFailedError
 from chatkeep.formats.openai import messages_to_openai
@@ -148,11 +149,78 @@ def test_a_message_that_comes_back_otherwise_fails_the_demo(monkeypatch: pytest.
     assert "✓ 3." not in out
 
 
+def faulty(change: Callable[[list[Message]], list[Message]], conversation: str, limited: bool) -> Any:
+    """A `find_by_conversation_id` that gives something else for one conversation or for every window."""
+    right = ChatMemoryRepository.find_by_conversation_id
+
+    def find(self: ChatMemoryRepository, conversation_id: str, *, limit: int | None = None) -> list[Message]:
+        found = right(self, conversation_id, limit=limit)
+        return change(found) if conversation_id == conversation or (limited and limit is not None) else found
+
+    return find
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("conversation", "change", "reason"),
+    [
+        ("", lambda found: found[1:], "the newest 6 are not the end of the conversation"),
+        ("busy", lambda found: found[:-1], "writer (one|two) finds another order"),
+        ("busy", lambda found: sorted(found, key=_by_writer_and_half), "writer one finds another order"),
+        ("fleeting", lambda found: found[:1], "it was never visible"),
+        ("fleeting", lambda found: found[1:], "it was never visible"),
+    ],
+)
+def test_a_store_that_breaks_its_word_fails_the_demo(
+    conversation: str, change: Callable[[list[Message]], list[Message]], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = faulty(change, conversation, limited=not conversation)
+    monkeypatch.setattr(ChatMemoryRepository, "find_by_conversation_id", find)
+    code, out = run_here(f"sqlite:///chat-{uuid.uuid4().hex}.db")
+    assert code == 1, out
+    assert re.search(reason, out.splitlines()[-1]), out
+
+
+def _by_writer_and_half(message: Message) -> tuple[str, str]:
+    writer, _, half = message.text.split()
+    return writer, half
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["one 0 question", "two 0 question", "one 0 answer", "two 0 answer"], "an append was torn apart"),
+        (["one 0 question", "one 0 answer", "two 0 question"], "writer two finds another order"),
+    ],
+)
+def test_the_order_of_two_writers_is_judged(texts: list[str], reason: str) -> None:
+    with pytest.raises(steps.NotProvedError, match=reason):
+        steps.changes_of_writer(texts, appends=1)
+
+
+def test_writers_that_took_turns_are_counted() -> None:
+    texts = ["one 0 question", "one 0 answer", "two 0 question", "two 0 answer"]
+    assert steps.changes_of_writer(texts, appends=1) == 1
+
+
+@pytest.mark.inprocess
+def test_a_purge_that_removes_nothing_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = PurgeReport(messages=0, conversations=0, dry_run=False)
+    monkeypatch.setattr(ChatMemoryRepository, "purge_expired", lambda self: nothing)
+    code, out = run_here("inprocess:")
+    assert (code, "the purge removed 0 messages, not 1" in out) == (1, True), out
+
+
 def test_a_server_that_does_not_answer_fails_the_demo_without_naming_the_password() -> None:
     code, out = run_here("postgresql://app:s3cret@127.0.0.1:1/chat")
     assert code == 1
     assert "✗ open postgresql://app:***@127.0.0.1:1/chat: " in out
     assert "s3cret" not in out
+
+
+def test_a_failed_step_is_the_exit_code_of_the_command() -> None:
+    done = run_in_pipe("--url", "sqlite:///missing/chat.db")
+    assert (done.returncode, done.stdout.splitlines()[-1][:1]) == (1, "✗"), done.stdout + done.stderr
 
 
 @pytest.mark.sqlite
@@ -183,18 +251,18 @@ def test_turns_begin_with_a_user_message_and_lose_nothing() -> None:
     messages = [
         Message(role) for role in ("system", "user", "assistant", "tool", "assistant", "user", "user", "assistant")
     ]
-    found = list(steps.turns(messages))
+    found = list(turns(messages))
     assert [[message.role for message in turn] for turn in found] == [
         ["system", "user", "assistant", "tool", "assistant"],
         ["user"],
         ["user", "assistant"],
     ]
     assert [message for turn in found for message in turn] == messages
-    assert list(steps.turns([])) == []
+    assert list(turns([])) == []
 
 
 def test_the_conversation_is_found_and_is_the_one_of_the_examples() -> None:
-    assert steps.load_conversation() == CONVERSATION
+    assert load_conversation() == CONVERSATION
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 -- chatkeep, SQLite, version 1: conversations, messages, and the history of this schema.
--- Applied by `chatkeep migrate` or by hand: sqlite3 chat.db < V0001__chat_memory.sql
+-- Applied by `chatkeep migrate`, or by hand, all or nothing:
+--     sqlite3 -bail chat.db "BEGIN IMMEDIATE" ".read V0001__chat_memory.sql" "COMMIT"
 -- Times are text of one width in UTC, such as 2026-11-30T17:51:59.123456Z, so that text order is time order.
 
 CREATE TABLE chatkeep_schema_history (

@@ -25,6 +25,7 @@ Texts say what was tried, on which backend, and what to do next. They never hold
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 
 class Outcome(enum.Enum):
@@ -37,7 +38,21 @@ class Outcome(enum.Enum):
 
 
 class ChatkeepError(Exception):
-    """The root: `except ChatkeepError` catches everything the package raises on purpose."""
+    """The root: `except ChatkeepError` catches everything the package raises on purpose.
+
+    Errors can be pickled, so that they leave a worker process as what they are.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[ChatkeepError], args: tuple[Any, ...], state: dict[str, Any]) -> ChatkeepError:
+    # Past the constructors, which make texts out of their arguments.
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigurationError(ChatkeepError):

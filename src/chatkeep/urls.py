@@ -27,6 +27,10 @@ def parse_url(text: str) -> URL:
         name, _, query = rest.partition("?")
         rest = f"///{name}" + (f"?{query}" if query else "")
     before_query, mark, query = rest[2:].partition("?")
+    for piece in filter(None, query.split("&")):
+        if not all(piece.partition("=")[::2]):
+            # SQLAlchemy passes over such a piece without a word.
+            raise ConfigurationError(f"option {piece.partition('=')[0]!r} in the {scheme}: URL has no name or no value")
     # The last @ ends the user and password, so that a password may hold @ : / and # as they are.
     user_info, at, host = before_query.rpartition("@")
     if not _USER_INFO.fullmatch(user_info):

@@ -102,7 +102,7 @@ class InProcessHarness(Harness):
             patch.setattr(store, "_now", lambda: moment)
             yield
 
-    def fill(self, url: str, conversation_id: str, messages: int) -> None:
+    def fill(self, url: str, conversation_id: str, messages: int, conversations: int = 0) -> None:
         from chatkeep import Message, open_repository
 
         with open_repository(url) as repository:

@@ -27,6 +27,7 @@ FIXTURES = (
     "opened",
     "owned",
     "repository",
+    "unconfigured",
     "witness",
 )
 

@@ -41,6 +41,8 @@ class Harness(abc.ABC):
     """The shortest life that the engine keeps apart from a longer one."""
     append_statements: ClassVar[int] = 2
     """The most statements of an append to a conversation that exists, without BEGIN and COMMIT."""
+    impatient: ClassVar[Mapping[str, str]] = {}
+    """Options with which a call gives up waiting for another client's lock within a second."""
     drivers: ClassVar[tuple[str, ...]] = ()
     """Modules that may be imported only when the backend is opened."""
     extra: ClassVar[str] = ""
@@ -141,8 +143,8 @@ class Harness(abc.ABC):
         """Whether a plan reads by index what it returns, without a scan or a sort of the whole."""
         self._undeclared("plan_is_bounded")
 
-    def fill(self, url: str, conversation_id: str, messages: int) -> None:
-        """Add so many plain messages to an existing conversation, quickly, behind the backend's back."""
+    def fill(self, url: str, conversation_id: str, messages: int, conversations: int = 0) -> None:
+        """Add so many plain messages to an existing conversation, and so many other conversations, quickly."""
         self._undeclared("fill")
 
     def empty_url(self) -> str:

@@ -66,7 +66,7 @@ def check_position(value: object, name: str) -> int | None:
     """None, a position of a HistoryEntry, or the next_cursor of a page of history."""
     if value is None or (type(value) is int and 0 <= value < 2**63):
         return value
-    if type(value) is str and value.startswith("p") and value[1:].isdecimal() and int(value[1:]) < 2**63:
+    if type(value) is str and value.startswith("p") and len(value) <= 20 and value[1:].isdecimal() and int(value[1:]) < 2**63:
         return int(value[1:])
     if type(value) not in (int, str):
         raise TypeError(f"{name}: expected a position (int) or the next_cursor of a page, got {type(value).__name__}")

@@ -12,6 +12,7 @@ from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.errors import (
     ContentionError,
     Outcome,
+    SchemaError,
     StorageCapacityError,
     StorageConnectionError,
     StorageError,
@@ -147,7 +148,7 @@ class Dialect(Statements):
         if self.is_duplicate(error):
             return DuplicateKeyError(f"{self.name}: a unique constraint refused the row", backend=self.name)
         if self.is_contention(error):
-            text = f"{self.name}: other writers held the conversation until the retries ran out ({reason})"
+            text = f"{self.name}: other writers held the lock until the retries ran out ({reason})"
             return ContentionError(text, backend=self.name)
         if self.is_timeout(error):
             text = f"{self.name}: the statement ran into a time-out ({reason})"
@@ -158,11 +159,9 @@ class Dialect(Statements):
         if self.is_capacity(error):
             return StorageCapacityError(f"{self.name}: refused for size or space ({reason})", backend=self.name)
         if self.is_missing_schema(error):
-            from chatkeep.errors import SchemaError
-
             return SchemaError(
                 f"{self.name}: chatkeep's tables are missing or of another version ({reason}); "
-                f"run: chatkeep migrate --url …",
+                f"`chatkeep status` tells, `chatkeep migrate` brings them up to date",
                 backend=self.name,
             )
         return StorageError(f"{self.name}: {reason}", backend=self.name)

@@ -8,8 +8,6 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from rich.text import Text as Styled
 
 from chatkeep import ChatkeepError, ChatMemoryRepository, Message
 from chatkeep.cli import output
+from chatkeep.cli.demo.conversation import load_conversation, turns
 from chatkeep.cli.demo.lines import INDENT, message_lines
 from chatkeep.cli.demo.place import FILE, Place
 from chatkeep.cli.demo.worker import Worker, WorkerFailedError
@@ -46,27 +45,6 @@ def run(url: str | None, directory: Path | None, console: Console | None) -> int
         return Demo(Place(directory / FILE), console, kept=True).run()
     with tempfile.TemporaryDirectory(prefix="chatkeep-demo-") as name:
         return Demo(Place(Path(name) / FILE), console, kept=False).run()
-
-
-def load_conversation() -> list[dict[str, Any]]:
-    """examples/conversation.json: a file of the package in a wheel, of the project in a checkout."""
-    packaged = files("chatkeep.cli") / "conversation.json"
-    checkout = Path(__file__).resolve().parents[4] / "examples" / "conversation.json"
-    text = (packaged if packaged.is_file() else checkout).read_text(encoding="utf-8")
-    loaded: list[dict[str, Any]] = json.loads(text)
-    return loaded
-
-
-def turns(messages: list[Message]) -> Iterator[list[Message]]:
-    """A turn begins with a user message; what stands before the first one belongs to the first turn."""
-    turn: list[Message] = []
-    for message in messages:
-        if message.role == "user" and any(earlier.role == "user" for earlier in turn):
-            yield turn
-            turn = []
-        turn.append(message)
-    if turn:
-        yield turn
 
 
 class Demo:
@@ -197,12 +175,7 @@ class Demo:
             processes = [str(worker.answer()["process"]) for worker in workers]
             spent = time.perf_counter() - started
         texts = [message.text for message in aside.find_by_conversation_id("busy")]
-        for name in WRITERS:
-            sent = [f"{name} {number} {half}" for number in range(APPENDS) for half in ("question", "answer")]
-            _prove([text for text in texts if text.startswith(name)] == sent, f"writer {name} finds another order")
-        pairs = zip(texts[::2], texts[1::2], strict=True)
-        _prove(all(one.split()[:2] == two.split()[:2] for one, two in pairs), "an append was torn apart")
-        changes = sum(one.split()[0] != two.split()[0] for one, two in pairwise(texts))
+        changes = changes_of_writer(texts, APPENDS)
         self._done(
             f"Two processes ({' and '.join(processes)}) wrote to one conversation at once",
             f"all {len(texts)} messages of {2 * APPENDS} appends survived in {spent * 1000:.0f} ms; the writer changed "
@@ -276,6 +249,16 @@ class Demo:
 
     def _line(self, text: Styled | None = None) -> None:
         self._console.print(Styled() if text is None else text, soft_wrap=True)
+
+
+def changes_of_writer(texts: list[str], appends: int) -> int:
+    """How often the writer changes, in texts of which each writer's are in order and each append's side by side."""
+    for name in WRITERS:
+        sent = [f"{name} {number} {half}" for number in range(appends) for half in ("question", "answer")]
+        _prove([text for text in texts if text.startswith(name)] == sent, f"writer {name} finds another order")
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    _prove(all(one.split()[:2] == two.split()[:2] for one, two in pairs), "an append was torn apart")
+    return sum(one.split()[0] != two.split()[0] for one, two in pairwise(texts))
 
 
 def _prove(holds: bool, otherwise: str) -> None:

@@ -145,7 +145,7 @@ class TestC17Contention:
         self, harness: Harness, namespace: str, opened: Opened, conversation_id: str
     ) -> None:
         """What the lock outlasts is an error of contention or time-out that says: not applied."""
-        repository = opened(retry_timeout=0.5)
+        repository = opened(retry_timeout=0.5, **harness.impatient)
         repository.append(conversation_id, said(1))
         with harness.locked(namespace, conversation_id):
             began = time.monotonic()

@@ -68,7 +68,7 @@ class TestC23BoundedCost:
                 long, other = new_id(), new_id()
                 repository.append(other, said(5))
                 repository.append(long, said(1))
-                harness.fill(url, long, MANY_ROWS)
+                harness.fill(url, long, MANY_ROWS, MANY_ROWS // 10)
                 found = repository.history(long, limit=50)
                 calls: dict[str, Callable[[], object]] = {
                     "window": lambda: repository.find_by_conversation_id(long, limit=20),
