@@ -130,9 +130,9 @@ class Transcript:
         self._print(Styled(f"[{one_line(part.type)}, {shown}]", "blue"), 2)
 
     def _rest(self, message: Message) -> None:
-        for name, value in (("metadata", message.metadata), ("extra", message.extra)):
-            if value:
-                self._print(Styled(f"{name} {one_line(dump_json(value))}", "dim"), 2)
+        # `extra` is for the way back to a provider's format, not for people; --json has it.
+        if message.metadata:
+            self._print(Styled(f"metadata {one_line(dump_json(message.metadata))}", "dim"), 2)
 
     def _print(self, text: Styled, indent: int = 0) -> None:
         if self._wrap:
