@@ -41,7 +41,7 @@ def main(
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 where a reach is missed.")] = False,
 ) -> None:
     """Measure chatkeep beside hand-written code for the same work. PostgreSQL: CHATKEEP_TEST_POSTGRESQL_URL."""
-    console = Console(width=None if Console().is_terminal else 160)
+    console = Console(width=None if Console().is_terminal else 170)
     scale = QUICK if quick else FULL
     began = time.monotonic()
     sections: list[tuple[str, list[Row]]] = []

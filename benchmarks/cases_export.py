@@ -17,7 +17,7 @@ MEGABYTE = 1e6
 MEMORY_REACH = 100.0
 """Megabytes above an interpreter that has imported chatkeep."""
 STREAMING_REACH = 1.2
-ROUNDS = 3
+ROUNDS = 2
 
 
 def export(place: Place, scale: Scale) -> Iterator[Row]:

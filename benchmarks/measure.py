@@ -33,7 +33,7 @@ class Scale:
 
 
 FULL = Scale(seconds=4.0, long=300_000, window=10_000, exports=(10_000, 100_000))
-QUICK = Scale(seconds=0.3, long=20_000, window=2_000, exports=(2_000, 10_000))
+QUICK = Scale(seconds=0.25, long=10_000, window=2_000, exports=(2_000, 10_000))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sqlite3
 import statistics
 import tempfile
 import time
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from rich.console import Console
@@ -22,8 +23,7 @@ HEADINGS = ("work", "reference", "measured", "ratio", "p10 to p90", "reach", "ro
 def show(console: Console, title: str, rows: list[Row]) -> None:
     table = Table(*HEADINGS, title=title, title_justify="left")
     for row in rows:
-        style = "red" if row.missed else None
-        table.add_row(*cells(row), style=style)
+        table.add_row(*cells(row), style="red" if row.missed else None)
     console.print(table)
 
 
@@ -32,7 +32,7 @@ def cells(row: Row) -> tuple[str, ...]:
         row.work,
         row.reference,
         row.measured,
-        f"{_number(row.ratio, row.unit)}",
+        _number(row.ratio, row.unit),
         "" if row.spread is None else f"{row.spread[0]:.2f} to {row.spread[1]:.2f}",
         "" if row.reach is None else f"{'MISSED' if row.missed else 'ok'}, <= {_number(row.reach, row.unit)}",
         f"{row.rounds:,}",
@@ -43,7 +43,7 @@ def _number(value: float, unit: str) -> str:
     return f"{value:.2f}{unit}" if unit == "x" else f"{value:.0f}{unit}"
 
 
-def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: dict[str, str]) -> str:
+def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: Iterable[str]) -> str:
     lines = [
         "# Benchmark results",
         "",
@@ -59,8 +59,8 @@ def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: dict[
     for title, rows in sections:
         lines += ["", f"## {title}", "", _line(HEADINGS), "|" + "---|" * len(HEADINGS)]
         lines += [_line(cells(row)) for row in rows]
-    for backend, reason in skipped.items():
-        lines += ["", f"## {backend}", "", f"Not measured: {reason}"]
+    # Without the reason, which may name a host; the terminal has it.
+    lines += [line for backend in skipped for line in ("", f"## {backend}", "", "Not measured in this run.")]
     return "\n".join(lines) + "\n"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 
 from chatkeep.errors import (
     ChatkeepError,
@@ -76,6 +75,7 @@ def new_message_id() -> str:
         _last = max(_last + 1, time.time_ns() * 4096 // 1_000_000)
         ticks = _last
     milliseconds, fraction = divmod(ticks, 4096)
-    random = int.from_bytes(os.urandom(8), "big") >> 2
-    number = (milliseconds & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random
-    return str(uuid.UUID(int=number))
+    random = int.from_bytes(os.urandom(8), "big") >> 2 | 0b10 << 62
+    # The text of uuid.UUID(int=…), at a third of its cost.
+    high, low = f"{milliseconds & 0xFFFFFFFFFFFF:012x}", f"{random:016x}"
+    return f"{high[:8]}-{high[8:]}-7{fraction:03x}-{low[:4]}-{low[4:]}"

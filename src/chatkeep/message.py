@@ -240,12 +240,11 @@ Content: TypeAlias = str | Part | Sequence[Part]
 
 def check_role(role: object) -> None:
     """Roles are open: 1 to 64 characters without control characters, surrogates or white space at the ends."""
+    if type(role) is str and role in KNOWN_ROLES:
+        return
     values.require_str(role, "role")
-    if (
-        not 1 <= len(str(role)) <= MAX_ROLE_LENGTH
-        or values.UNSAFE_IN_NAMES.search(str(role))
-        or role != str(role).strip()
-    ):
+    text = str(role)
+    if not 1 <= len(text) <= MAX_ROLE_LENGTH or values.UNSAFE_IN_NAMES.search(text) or text != text.strip():
         raise InvalidMessageError(f"role {role!r}: 1 to {MAX_ROLE_LENGTH} characters, no control characters")
 
 
@@ -292,6 +291,9 @@ def _own_parts(parts: object, path: str) -> tuple[Part, ...]:
 
 
 def _own_extra(struct: Any, fields: frozenset[str]) -> None:
+    if type(struct.extra) is dict and not struct.extra:
+        msgspec.structs.force_setattr(struct, "extra", {})
+        return
     extra = values.copied_object(struct.extra, "extra")
     shadowed = sorted(fields & extra.keys())
     if shadowed:

@@ -4,7 +4,7 @@ import contextlib
 import datetime as dt
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -33,7 +33,7 @@ class InProcessHarness(Harness):
     )
     shortest_ttl = dt.timedelta(milliseconds=100)
     append_statements = 0
-    cannot = {
+    cannot: ClassVar = {
         "rejecting_insert": "a dict has no triggers",
         "rejecting_commit": "a dict has no triggers",
         "dying_at_commit": NO_SERVER,

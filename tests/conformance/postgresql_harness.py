@@ -5,7 +5,7 @@ import re
 import socket
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import psycopg
@@ -29,8 +29,8 @@ class PostgresqlHarness(RelationalHarness):
     extra = "postgresql"
     expected_capabilities = msgspec.structs.replace(RELATIONAL, native_async=True)
     append_statements = 2
-    impatient = {"lock_timeout": "0.2"}
-    cannot = {"clock": "the clock is the server's own"}
+    impatient: ClassVar = {"lock_timeout": "0.2"}
+    cannot: ClassVar = {"clock": "the clock is the server's own"}
 
     def __init__(self) -> None:
         service = services.service_url(self.backend)
@@ -145,7 +145,9 @@ class PostgresqlHarness(RelationalHarness):
             self.query(url, f"ANALYZE {table}")
 
     def _trigger(self, url: str, text: str, event: str, body: str) -> contextlib.AbstractContextManager[None]:
-        constraint, deferred = ("CONSTRAINT", "DEFERRABLE INITIALLY DEFERRED") if event.startswith("AFTER") else ("", "")
+        constraint, deferred = (
+            ("CONSTRAINT", "DEFERRABLE INITIALLY DEFERRED") if event.startswith("AFTER") else ("", "")
+        )
         create = [
             "CREATE SEQUENCE once",
             f"CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body}; RETURN NEW; END $$",

@@ -66,7 +66,9 @@ class RelationalHarness(Harness):
     def overwrite_conversation(self, url: str, conversation_id: str, **columns: Any) -> None:
         values = [self.time(value) if isinstance(value, dt.datetime) else value for value in columns.values()]
         assignments = ", ".join(f"{column} = ?" for column in columns)
-        self.query(url, f"UPDATE chat_conversation SET {assignments} WHERE conversation_id = ?", *values, conversation_id)
+        self.query(
+            url, f"UPDATE chat_conversation SET {assignments} WHERE conversation_id = ?", *values, conversation_id
+        )
 
     def schema_history(self, url: str) -> list[tuple[int, str | None]]:
         rows = self.query(url, "SELECT version, checksum FROM chatkeep_schema_history ORDER BY version")

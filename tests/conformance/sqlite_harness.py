@@ -9,7 +9,7 @@ import types
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -26,8 +26,8 @@ class SqliteHarness(RelationalHarness):
     extra = "sqlite"
     expected_capabilities = RELATIONAL
     append_statements = 4
-    impatient = {"busy_timeout": "0.2"}
-    cannot = {
+    impatient: ClassVar = {"busy_timeout": "0.2"}
+    cannot: ClassVar = {
         "rejecting_commit": "what is checked at the commit needs foreign_keys, which chatkeep leaves off",
         "dying_at_commit": NO_SERVER,
         "losing_reply": NO_SERVER,
@@ -44,8 +44,8 @@ class SqliteHarness(RelationalHarness):
         self.folder.cleanup()
 
     def empty_url(self) -> str:
-        # No test cuts the power, and the default, a sync with each commit, takes two thirds of the suite's time.
-        return f"sqlite:///{self.folder.name}/test_{uuid.uuid4().hex}.db?synchronous=normal"
+        # No test cuts the power, and a sync with each commit would take two thirds of the suite's time.
+        return f"sqlite:///{self.folder.name}/test_{uuid.uuid4().hex}.db?synchronous=off"
 
     def fresh_url(self) -> str:
         url = self.empty_url()

@@ -1,5 +1,7 @@
 """Texts and ids that some engine, driver or query language has mistaken for something else."""
 
+# ruff: noqa: RUF001 (ambiguous characters are the point)
+
 from __future__ import annotations
 
 NASTY_TEXTS = {
@@ -43,7 +45,9 @@ NASTY_TEXTS = {
 
 def readable(text: str) -> str:
     """A text as people find it in the `content` column: what no engine stores appears as U+FFFD."""
-    return "".join("\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character for character in text)
+    return "".join(
+        "\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character for character in text
+    )
 
 
 DIFFERENT_IDS = {

@@ -22,6 +22,7 @@ FIXTURES = (
     "conversation_id",
     "form",
     "fresh_url",
+    "long_lived",
     "namespace",
     "neighbour",
     "opened",
@@ -92,16 +93,31 @@ def opened(harness: Harness, form: Form, namespace: str) -> Iterator[Opened]:
         yield open_one
 
 
-@pytest.fixture
-def repository(opened: Opened) -> ChatMemoryRepository:
-    """A repository of the test's form on the module's namespace."""
-    return opened()
+@pytest.fixture(scope="module")
+def long_lived(harness: Harness, namespace: str) -> Iterator[Callable[[Form], ChatMemoryRepository]]:
+    """One repository for each form, for all tests of the module that don't ask for one of their own."""
+    repositories: dict[Form, ChatMemoryRepository] = {}
+
+    def of_form(form: Form) -> ChatMemoryRepository:
+        if form not in repositories:
+            repositories[form] = harness.open(form, namespace)
+        return repositories[form]
+
+    yield of_form
+    for repository in repositories.values():
+        repository.close()
 
 
 @pytest.fixture
-def owned(opened: Opened) -> ChatMemoryRepository:
-    """A repository of a new owner, in which a test is alone although the namespace is shared."""
-    return opened(owner=new_id("owner"))
+def repository(form: Form, long_lived: Callable[[Form], ChatMemoryRepository]) -> ChatMemoryRepository:
+    """A repository of the test's form on the module's namespace; it is shared, so no test closes it."""
+    return long_lived(form)
+
+
+@pytest.fixture
+def owned(repository: ChatMemoryRepository) -> ChatMemoryRepository:
+    """The handle of a new owner, in which a test is alone although the namespace is shared."""
+    return repository.for_owner(new_id("owner"))
 
 
 @pytest.fixture

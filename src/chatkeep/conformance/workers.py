@@ -15,7 +15,7 @@ from chatkeep.conformance.harness import Harness
 PATIENCE = 90.0
 
 
-def in_processes(harness: Harness, work: Callable[..., None], arguments: list[dict[str, Any]]) -> list[Any]:
+def in_processes(harness: Harness, work: Callable[..., Any], arguments: list[dict[str, Any]]) -> list[Any]:
     """What `work(**arguments[i])`, a function of this module, prints as JSON in a process of its own for each i.
 
     All start their work together. A process that fails, or writes to stderr, fails the test.

@@ -88,8 +88,9 @@ class Session:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All statements inside are applied together, or none."""
-        self._execute(self.dialect.sql("BEGIN"))
+        # Before BEGIN: an interrupt may arrive after it took effect and before it returns.
         self._in_transaction = True
+        self._execute(self.dialect.sql("BEGIN"))
         yield
         self.at_risk = True
         self._execute(self.dialect.sql("COMMIT"))
@@ -97,10 +98,10 @@ class Session:
         self._in_transaction = False
 
     def roll_back(self) -> None:
-        """Undo an open transaction."""
+        """Undo the transaction that this session began."""
         if self._in_transaction:
-            self._execute(self.dialect.sql("ROLLBACK"))
             self._in_transaction = False
+            self._execute(self.dialect.sql("ROLLBACK"))
 
     def _execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> None:
         if statement_log.isEnabledFor(logging.DEBUG):
@@ -139,6 +140,9 @@ class Database:
             if isinstance(error, ChatkeepError) or not isinstance(error, Exception) or not self._is_driver_error(error):
                 raise
             raise self.dialect.translate(error, at_risk=at_risk) from error
+        if not self.dialect.is_idle(connection.driver_connection):
+            connection.invalidate()  # never seen; a transaction left open must not meet the next caller
+            return
         cursor.close()
         connection.close()
 
@@ -176,13 +180,19 @@ class Database:
             connection.invalidate()
 
     def _put_back(self, connection: Any, session: Session | None, error: BaseException) -> None:
+        """After an error: back to the pool only what is known to be idle. Asks the driver, not our own flags."""
         try:
             if isinstance(error, Exception) and self._is_driver_error(error) and self.dialect.is_disconnect(error):
                 connection.invalidate()
                 return
-            if session is not None:
+            idle = self.dialect.is_idle(connection.driver_connection)
+            if not idle and session is not None:
                 session.roll_back()
-            connection.close()
+                idle = self.dialect.is_idle(connection.driver_connection)
+            if idle:
+                connection.close()
+            else:
+                connection.invalidate()
         except BaseException:
             # What can't be rolled back must not be used again; the first error is the one to report.
             connection.invalidate()

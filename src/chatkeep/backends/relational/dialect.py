@@ -41,6 +41,10 @@ CAPABILITIES = Capabilities(
 )
 
 
+LARGEST_WRITTEN_LIMIT = 1000
+"""So many texts of a statement at most."""
+
+
 class DuplicateKeyError(StorageError):
     """A unique constraint said no; operations know which one they meant. Never reaches the caller."""
 
@@ -70,6 +74,18 @@ class Dialect(Statements):
             compiled = self._compiled[name] = compile_statement(text_of(self, name), self.paramstyle, now=self.now)
         return compiled
 
+    def sql_with_limit(self, name: str, limit: int) -> str:
+        """The statement with a usual limit written into its text, a rare one bound as `:limit`.
+
+        PostgreSQL plans a statement with a bound LIMIT anew on every execution, which costs more than reading 20 rows.
+        """
+        written = str(limit) if limit <= LARGEST_WRITTEN_LIMIT else ":limit"
+        key = f"{name} LIMIT {written}"
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = self.sql(name, limit=written)
+        return compiled
+
     # --- driver ---
 
     def create_engine(self, request: OpenRequest) -> Engine:
@@ -83,6 +99,10 @@ class Dialect(Statements):
     def is_alive(self, connection: Any) -> bool:
         """Whether a pooled driver connection looks usable, without a round trip."""
         return True
+
+    def is_idle(self, connection: Any) -> bool:
+        """Whether a driver connection has no transaction open and no statement under way, by the driver's word."""
+        raise NotImplementedError
 
     def abandon(self, connection: Any) -> None:
         """Close a driver connection at once, without its event loop."""

@@ -37,6 +37,9 @@ DISCONNECTED = ("08", "57P")
 CAPACITY = ("53", "54")
 """Classes: insufficient resources (disk_full, …); program limit exceeded."""
 
+IDLE = 0
+"""PQTRANS_IDLE of libpq."""
+
 _rows = msgspec.json.Encoder()
 
 
@@ -131,6 +134,9 @@ class PostgresqlDialect(Dialect):
         waiting = select.poll()
         waiting.register(connection.pgconn.socket, select.POLLIN)
         return not waiting.poll(0)
+
+    def is_idle(self, connection: Any) -> bool:
+        return bool(connection.pgconn.transaction_status == IDLE)
 
     def abandon(self, connection: Any) -> None:
         connection.pgconn.finish()

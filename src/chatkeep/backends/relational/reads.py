@@ -22,7 +22,7 @@ def find_messages(session: Session, owner: str, conversation_id: str, limit: int
     if limit is None:
         rows = session.rows(dialect.sql("SELECT_MESSAGES"), of)
     else:
-        rows = session.rows(dialect.sql("SELECT_NEWEST_MESSAGES"), {**of, "limit": limit})[::-1]
+        rows = session.rows(dialect.sql_with_limit("SELECT_NEWEST_MESSAGES", limit), {**of, "limit": limit})[::-1]
     return [dialect.message(row) for row in rows]
 
 
@@ -32,7 +32,7 @@ def history(
     dialect = session.dialect
     backwards = after is None and before is not None
     bounds = {"after": LOWEST if after is None else after, "before": HIGHEST if before is None else before}
-    statement = dialect.sql("SELECT_HISTORY_BACKWARDS" if backwards else "SELECT_HISTORY")
+    statement = dialect.sql_with_limit("SELECT_HISTORY_BACKWARDS" if backwards else "SELECT_HISTORY", limit)
     rows = session.rows(statement, {"owner": owner, "conversation_id": conversation_id, "limit": limit, **bounds})
     return [dialect.message(row) for row in (rows[::-1] if backwards else rows)]
 

@@ -76,6 +76,9 @@ class SqliteDialect(Dialect):
     def driver_errors(self) -> type[Exception]:
         return sqlite3.Error
 
+    def is_idle(self, connection: Any) -> bool:
+        return not connection.in_transaction
+
     def abandon(self, connection: Any) -> None:
         connection.close()
 

@@ -45,7 +45,7 @@ class Statements:
           AND (m.expires_at IS NULL OR m.expires_at > {now})
     """
     SELECT_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position"
-    SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC LIMIT :limit"
+    SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC LIMIT {limit}"
     # :after and :before are public positions. The key is a scalar subquery and not a join, so that planners see one
     # value and scan the index on (key, position) between the bounds, in order, up to the limit.
     HISTORY = (
@@ -54,8 +54,8 @@ class Statements:
         AND m.position > :after - {number_base} AND m.position < :before - {number_base}
         """
     )
-    SELECT_HISTORY = HISTORY + " ORDER BY m.position LIMIT :limit"
-    SELECT_HISTORY_BACKWARDS = HISTORY + " ORDER BY m.position DESC LIMIT :limit"
+    SELECT_HISTORY = HISTORY + " ORDER BY m.position LIMIT {limit}"
+    SELECT_HISTORY_BACKWARDS = HISTORY + " ORDER BY m.position DESC LIMIT {limit}"
     NUMBER_BASE = """
         1073741824 * (SELECT conversation_key FROM chat_conversation
                       WHERE owner = :owner AND conversation_id = :conversation_id)

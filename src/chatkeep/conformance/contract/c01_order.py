@@ -261,8 +261,16 @@ class TestC01History:
 
     @pytest.mark.parametrize(
         ("bound", "error"),
-        [(-1, ValueError), (2**63, ValueError), ("nonsense", ValueError), ("", ValueError), ("p-1", ValueError)]
-        + [(True, TypeError), (1.0, TypeError), (b"p1", TypeError)],
+        [
+            (-1, ValueError),
+            (2**63, ValueError),
+            ("nonsense", ValueError),
+            ("", ValueError),
+            ("p-1", ValueError),
+            (True, TypeError),
+            (1.0, TypeError),
+            (b"p1", TypeError),
+        ],
     )
     def test_a_bound_that_is_no_position_is_refused(
         self, repository: ChatMemoryRepository, conversation_id: str, bound: Any, error: type[Exception]

@@ -216,7 +216,7 @@ class TestC03ConditionalWrites:
                 try:
                     getattr(repository, call)(conversation_id, batch(writer, 0, 2), expected_version=0)
                 except ConcurrentChangeError as error:
-                    assert error.actual > 0
+                    assert error.actual > 0  # noqa: PT017 (either outcome is right)
                     return False
                 return True
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chatkeep import ChatMemoryRepository, ConcurrentChangeError, InvalidMessageError, Message, Outcome, StorageError
+from chatkeep.conformance.faults import reply_lost
 from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Harness, needs, require
-from chatkeep.conformance.faults import reply_lost
 from chatkeep.conformance.support import in_threads, new_id, said, whole_history
 
 
@@ -273,4 +273,3 @@ class TestC04LostReply:
         found = opened().find_by_conversation_id(conversation_id)
         assert found[-3:] == messages
         assert len(found) == (4 if call == "append" else 3)
-

@@ -192,18 +192,14 @@ class TestC09Types:
         repository.update_conversation(conversation_id, metadata={"kept": True})
         with harness.statements() as sent:
             with pytest.raises(error, match=r"metadata\.a\[1\]"):
-                repository.update_conversation(
-                    conversation_id, metadata={"a": [0, {**NOT_EQUAL, **NO_JSON}[name]]}
-                )
+                repository.update_conversation(conversation_id, metadata={"a": [0, {**NOT_EQUAL, **NO_JSON}[name]]})
         assert sent == []
         conversation = repository.get_conversation(conversation_id)
         assert conversation is not None
         assert conversation.metadata == {"kept": True}
 
     @pytest.mark.parametrize("metadata", [None, [], "a", 1, [("a", 1)], b"{}"])
-    def test_metadata_is_an_object(
-        self, repository: ChatMemoryRepository, conversation_id: str, metadata: Any
-    ) -> None:
+    def test_metadata_is_an_object(self, repository: ChatMemoryRepository, conversation_id: str, metadata: Any) -> None:
         """Of messages and of conversations."""
         with pytest.raises(TypeError, match="metadata"):
             Message.user("Hi", metadata=metadata)

@@ -1,4 +1,4 @@
-"""C10 loading is safe and loud: a broken row is an error that names it, or an explicit unknown part; never a surprise."""
+"""C10 loading is safe and loud: a broken row is an error that names it, or an explicit unknown part."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TestC10SafeLoading:
     def test_a_row_that_cannot_be_read_is_named(
         self, harness: Harness, namespace: str, opened: Opened, conversation_id: str, kind: str
     ) -> None:
-        """StoredDataError with conversation and position; asked for leniency, one Opaque part, and all else readable."""
+        """StoredDataError with conversation and position; with leniency one Opaque part and all else readable."""
         strict, lenient = opened(), opened(on_unreadable="keep")
         messages = said(5)
         strict.append(conversation_id, messages)
@@ -107,7 +107,7 @@ class TestC10SafeLoading:
     def test_one_broken_row_breaks_nothing_else(
         self, harness: Harness, namespace: str, owned: ChatMemoryRepository, conversation_id: str
     ) -> None:
-        """What doesn't need the row works: windows beside it, count, directory, writes, deletion; other conversations."""
+        """What doesn't need the row works: windows beside it, count, directory, writes, deletion."""
         messages = said(5)
         owned.append(conversation_id, messages)
         other = new_id()
@@ -205,7 +205,9 @@ class TestC10SafeLoading:
             pickle.dumps(Trap(), protocol=0).decode("latin-1").replace("\0", ""),
             body(parts=[{"type": "pathlib.Path.touch", "args": [str(trace)]}]),
             body(parts=[{"type": "opaque", "kind": "x", "data": {"py/reduce": ["pathlib.Path.touch", [str(trace)]]}}]),
-            body(metadata={"__class__": "os.system", "$type": f"touch {trace}", "!!python/object/apply:os.system": "x"}),
+            body(
+                metadata={"__class__": "os.system", "$type": f"touch {trace}", "!!python/object/apply:os.system": "x"}
+            ),
         ]
         messages = said(len(traps))
         repository = opened(on_unreadable="keep")
@@ -226,7 +228,7 @@ class TestC10BrokenDirectory:
     def test_a_broken_entry_is_named_and_breaks_nothing_else(
         self, harness: Harness, namespace: str, opened: Opened, metadata: str
     ) -> None:
-        """StoredDataError with the conversation's id; its messages, and with leniency the other entries, stay readable."""
+        """StoredDataError with its id; its messages, and with leniency the other entries, stay readable."""
         owner, ids = new_id("owner"), sorted(new_id() for _ in range(3))
         strict, lenient = opened(owner=owner), opened(owner=owner, on_unreadable="keep")
         messages = said(2)

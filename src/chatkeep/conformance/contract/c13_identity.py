@@ -23,18 +23,24 @@ from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Form, Harness
 from chatkeep.conformance.support import new_id, said, texts
 
-CALLS: dict[str, Callable[[ChatMemoryRepository, Any], object]] = {
-    "find_by_conversation_id": lambda repository, name: repository.find_by_conversation_id(name),
-    "find with limit 0": lambda repository, name: repository.find_by_conversation_id(name, limit=0),
-    "save_all": lambda repository, name: repository.save_all(name, said(1)),
-    "append": lambda repository, name: repository.append(name, said(1)),
-    "append nothing": lambda repository, name: repository.append(name, []),
-    "delete_by_conversation_id": lambda repository, name: repository.delete_by_conversation_id(name),
-    "history": lambda repository, name: repository.history(name),
-    "count_messages": lambda repository, name: repository.count_messages(name),
-    "delete_messages": lambda repository, name: repository.delete_messages(name, ["a"]),
-    "get_conversation": lambda repository, name: repository.get_conversation(name),
-    "update_conversation": lambda repository, name: repository.update_conversation(name, title="a"),
+CALLS: dict[str, Callable[..., object]] = {
+    "find_by_conversation_id": lambda repository, conversation_id: repository.find_by_conversation_id(conversation_id),
+    "find with limit 0": lambda repository, conversation_id: repository.find_by_conversation_id(
+        conversation_id, limit=0
+    ),
+    "save_all": lambda repository, conversation_id: repository.save_all(conversation_id, said(1)),
+    "append": lambda repository, conversation_id: repository.append(conversation_id, said(1)),
+    "append nothing": lambda repository, conversation_id: repository.append(conversation_id, []),
+    "delete_by_conversation_id": lambda repository, conversation_id: repository.delete_by_conversation_id(
+        conversation_id
+    ),
+    "history": lambda repository, conversation_id: repository.history(conversation_id),
+    "count_messages": lambda repository, conversation_id: repository.count_messages(conversation_id),
+    "delete_messages": lambda repository, conversation_id: repository.delete_messages(conversation_id, ["a"]),
+    "get_conversation": lambda repository, conversation_id: repository.get_conversation(conversation_id),
+    "update_conversation": lambda repository, conversation_id: repository.update_conversation(
+        conversation_id, title="a"
+    ),
 }
 
 
@@ -142,7 +148,7 @@ class TestC13Identity:
         with harness.statements() as sent:
             for call in CALLS.values():
                 with pytest.raises(InvalidConversationIdError):
-                    call(repository, BAD_IDS[kind])
+                    call(repository, conversation_id=BAD_IDS[kind])
         assert sent == []
         assert issubclass(InvalidConversationIdError, ValueError)
 

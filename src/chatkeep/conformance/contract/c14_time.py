@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import time
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -128,7 +128,7 @@ class TestC14Time:
     @pytest.mark.parametrize(
         ("moment", "error"),
         [
-            (dt.datetime(2026, 1, 1), ValueError),  # noqa: DTZ001
+            (dt.datetime(2026, 1, 1), ValueError),
             (dt.datetime(999, 12, 31, tzinfo=dt.UTC), ValueError),
             (dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))), ValueError),
             (dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-2))), ValueError),
@@ -152,7 +152,7 @@ class TestC14Time:
         assert first is not None
         updated = first.updated_at
         message = said(1, "more")[0]
-        changes = [
+        changes: list[Callable[[], object]] = [
             lambda: repository.append(conversation_id, message),
             lambda: repository.save_all(conversation_id, [message, *said(2, "new")]),
             lambda: repository.delete_messages(conversation_id, [message.id]),

@@ -74,9 +74,7 @@ class TestC16NoAliasing:
             assert repository.find_by_conversation_id(conversation_id) == expected
             repository.delete_by_conversation_id(conversation_id)
 
-    def test_lists_handed_out_are_the_callers_own(
-        self, repository: ChatMemoryRepository, conversation_id: str
-    ) -> None:
+    def test_lists_handed_out_are_the_callers_own(self, repository: ChatMemoryRepository, conversation_id: str) -> None:
         """What is done to a result appears in no later one."""
         messages = said(3)
         repository.append(conversation_id, messages)

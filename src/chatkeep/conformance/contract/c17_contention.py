@@ -1,10 +1,11 @@
-"""C17 contention inside: locked, deadlock, serialisation and transient errors are retried, bounded; upserts don't race."""
+"""C17 contention inside: locked, deadlock and transient errors are retried, bounded; upserts don't race."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -28,9 +29,7 @@ class TestC17Contention:
             assert repository.count_messages(conversation_id) == 16
 
     @needs("concurrent_appends", "atomic_replace")
-    def test_writes_of_all_kinds_meet_without_an_error(
-        self, opened: Opened, conversation_id: str
-    ) -> None:
+    def test_writes_of_all_kinds_meet_without_an_error(self, opened: Opened, conversation_id: str) -> None:
         """Appends, replacements, deletions and directory changes in every order, from two repositories."""
         repositories = (opened(), opened())
         lists = [said(3, f"list {n}") for n in range(4)]
@@ -103,9 +102,7 @@ class TestC17Contention:
         assert conversation.metadata in ({"2": 7}, {"4": 7})
 
     @needs("shared_between_processes")
-    def test_two_processes_meet_at_one_key(
-        self, harness: Harness, form: Form, namespace: str, opened: Opened
-    ) -> None:
+    def test_two_processes_meet_at_one_key(self, harness: Harness, form: Form, namespace: str, opened: Opened) -> None:
         """Two processes append to, and two replace, one conversation each that is absent at the start."""
         appended, replaced = new_id("appended"), new_id("replaced")
         common = {"form": form, "url": namespace, "calls": 15, "size": 2}
@@ -168,7 +165,7 @@ class TestC17Retries:
         """Three failures that were not applied, then success: the caller sees the success alone."""
         messages = said(2)
         repository.append(conversation_id, messages)
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "append": lambda: repository.append(conversation_id, said(1)),
             "replace": lambda: repository.save_all(conversation_id, said(1), expected_version=None),
             "find_messages": lambda: repository.find_by_conversation_id(conversation_id),

@@ -51,9 +51,7 @@ class TestC18Schema:
                 with pytest.raises(SchemaError, match="chatkeep migrate"):
                     call(repository)
 
-    def test_migrating_makes_it_usable(
-        self, harness: Harness, form: Form, empty: str, conversation_id: str
-    ) -> None:
+    def test_migrating_makes_it_usable(self, harness: Harness, form: Form, empty: str, conversation_id: str) -> None:
         """Once migrated it validates, and every row of the history has its checksum."""
         with harness.open(form, empty, schema="migrate") as repository:
             repository.append(conversation_id, said(2))

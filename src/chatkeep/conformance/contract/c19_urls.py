@@ -1,4 +1,4 @@
-"""C19 URLs: the scheme selects the backend; what is unknown is refused with the list of the known; drivers load late."""
+"""C19 URLs: the scheme selects the backend; the unknown is refused with the list of the known; drivers load late."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class TestC19Urls:
         finally:
             harness.drop(url)
 
-    @pytest.mark.parametrize("url", ["nosuch:", "nosuch://host/db", "jdbc:x", "postgres//host", "chat.db", "", "://", "1"])
+    @pytest.mark.parametrize(
+        "url", ["nosuch:", "nosuch://host/db", "jdbc:x", "postgres//host", "chat.db", "", "://", "1"]
+    )
     def test_an_unknown_scheme_is_refused_with_the_known(self, harness: Harness, form: Form, url: str) -> None:
         """Never a guess: no fallback to some backend."""
         with pytest.raises(ConfigurationError) as caught:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +36,7 @@ class TestC20Delete:
         assert owned.get_conversation(conversation_id) is None
         assert owned.find_conversation_ids() == [other]
         for order in ("id", "updated"):
-            assert [found.id for found in owned.list_conversations(order=order).items] == [other]  # type: ignore[arg-type]
+            assert [found.id for found in owned.list_conversations(order=order).items] == [other]
         assert harness.stored_messages(namespace, conversation_id) == 0
         assert texts(owned.find_by_conversation_id(other)) == texts(said(2, "other"))
 
@@ -48,7 +50,9 @@ class TestC20Delete:
         assert repository.delete_by_conversation_id(conversation_id) is True
         assert repository.get_conversation(conversation_id) is None
 
-    def test_a_recreated_conversation_starts_empty(self, repository: ChatMemoryRepository, conversation_id: str) -> None:
+    def test_a_recreated_conversation_starts_empty(
+        self, repository: ChatMemoryRepository, conversation_id: str
+    ) -> None:
         """No old message, title or metadata; the same message ids may be used again."""
         messages = said(3)
         repository.append(conversation_id, messages)
@@ -117,9 +121,7 @@ class TestC20PurgeIdle:
         moment = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
         harness.overwrite_conversation(url, conversation_id, updated_at=moment)
 
-    def test_only_idle_conversations_go(
-        self, harness: Harness, namespace: str, owned: ChatMemoryRepository
-    ) -> None:
+    def test_only_idle_conversations_go(self, harness: Harness, namespace: str, owned: ChatMemoryRepository) -> None:
         """As a whole; the report counts both, a dry run deletes nothing."""
         idle, busy, borderline = (new_id() for _ in range(3))
         for conversation_id, days in ((idle, 40), (busy, 0), (borderline, 29)):
@@ -195,7 +197,11 @@ class TestC20PurgeIdle:
             owned.purge_idle(30)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="older_than"):
             owned.purge_idle(dt.timedelta(days=-1))
-        for purge in (lambda size: owned.purge_idle(dt.timedelta(0), batch_size=size), lambda size: owned.purge_expired(batch_size=size)):
+        purges: list[Callable[[Any], object]] = [
+            lambda size: owned.purge_idle(dt.timedelta(0), batch_size=size),
+            lambda size: owned.purge_expired(batch_size=size),
+        ]
+        for purge in purges:
             for size, error in ((0, ValueError), (-1, ValueError), (True, TypeError), ("1", TypeError)):
                 with pytest.raises(error, match="batch_size"):
                     purge(size)

@@ -38,7 +38,7 @@ class TestC20Expiry:
         assert conversation.message_count == 0
         assert owned.find_conversation_ids() == [conversation_id]
         for order in ("id", "updated"):
-            listed = owned.list_conversations(order=order).items  # type: ignore[arg-type]
+            listed = owned.list_conversations(order=order).items
             assert [(found.id, found.message_count) for found in listed] == [(conversation_id, 0)]
 
     def test_the_living_stay_among_the_expired(
@@ -76,9 +76,7 @@ class TestC20Expiry:
         assert abs(default - before - 2 * HOUR) < slack
         assert abs(own - before - HOUR) < slack
 
-    def test_never_outlives_the_repository_s_ttl(
-        self, harness: Harness, opened: Opened, conversation_id: str
-    ) -> None:
+    def test_never_outlives_the_repository_s_ttl(self, harness: Harness, opened: Opened, conversation_id: str) -> None:
         """In a repository with a ttl; also for save_all, and `NEVER` as the repository's own ttl is none."""
         short = harness.shortest_ttl
         repository = opened(ttl=short)

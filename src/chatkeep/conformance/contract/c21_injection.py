@@ -16,12 +16,31 @@ from chatkeep.conformance.corpus import NASTY_TEXTS, ODD_IDS
 from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Form, Harness, needs
 from chatkeep.conformance.strategies import storable
-from chatkeep.conformance.support import new_id, said, texts
+from chatkeep.conformance.support import new_id, said
 
 SECRET = "hunter2-s3cret"
 
 fragments = st.sampled_from(
-    [*ODD_IDS, *NASTY_TEXTS.values(), "'", '"', "`", "\\", ";", "--", "/*", "*/", "$$", "{", "}", "%", ":a", "?", "\n", "x"]
+    [
+        *ODD_IDS,
+        *NASTY_TEXTS.values(),
+        "'",
+        '"',
+        "`",
+        "\\",
+        ";",
+        "--",
+        "/*",
+        "*/",
+        "$$",
+        "{",
+        "}",
+        "%",
+        ":a",
+        "?",
+        "\n",
+        "x",
+    ]
 )
 hostile_texts = st.lists(fragments, max_size=5).map("".join).filter(storable)
 hostile_ids = hostile_texts.map(lambda text: "".join(filter(str.isprintable, text)).strip()[:200] or "x")
@@ -55,7 +74,19 @@ class TestC21Injection:
 
     @pytest.mark.parametrize(
         "text",
-        ["{}", "{0}", "{instructions}", "{memory}", "{{", "}}", "{user.password}", "%(message)s", "%s %d", "${HOME}", "$x"],
+        [
+            "{}",
+            "{0}",
+            "{instructions}",
+            "{memory}",
+            "{{",
+            "}}",
+            "{user.password}",
+            "%(message)s",
+            "%s %d",
+            "${HOME}",
+            "$x",
+        ],
     )
     def test_templates_never_parse_user_text(
         self, repository: ChatMemoryRepository, conversation_id: str, text: str, caplog: pytest.LogCaptureFixture
@@ -164,4 +195,3 @@ class TestC21Secrets:
         assert "closed" not in repr(repository)
         repository.close()
         assert "closed" in repr(repository)
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,10 +51,10 @@ class TestC21Owners:
     """(owner, conversation id) is the identity of a conversation."""
 
     @pytest.fixture
-    def pair(self, opened: Opened) -> Iterator[tuple[ChatMemoryRepository, ChatMemoryRepository]]:
+    def pair(self, opened: Opened) -> tuple[ChatMemoryRepository, ChatMemoryRepository]:
         """Handles of two owners over one repository."""
         root = opened()
-        yield root.for_owner(new_id("mine")), root.for_owner(new_id("theirs"))
+        return root.for_owner(new_id("mine")), root.for_owner(new_id("theirs"))
 
     @pytest.mark.parametrize("name", READS)
     def test_no_read_sees_another_owner_s_data(

@@ -84,7 +84,7 @@ class TestUpdateConversation:
         """ConversationNotFoundError, and nothing is created."""
         for given in ({"title": "a"}, {"metadata": {"a": 1}}, {}):
             with pytest.raises(ConversationNotFoundError, match=conversation_id):
-                repository.update_conversation(conversation_id, **given)  # type: ignore[arg-type]
+                repository.update_conversation(conversation_id, **given)
         assert issubclass(ConversationNotFoundError, LookupError)
         assert repository.get_conversation(conversation_id) is None
 
