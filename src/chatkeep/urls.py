@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from chatkeep.errors import ConfigurationError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*):(.*)", re.DOTALL)
+_OPTION = re.compile(r"[a-z_]+")
 _USER_INFO = re.compile(r"([^:/?#]*)(?::(.*))?", re.DOTALL)
 
 
@@ -27,10 +28,14 @@ def parse_url(text: str) -> URL:
         name, _, query = rest.partition("?")
         rest = f"///{name}" + (f"?{query}" if query else "")
     before_query, mark, query = rest[2:].partition("?")
+    if "@" in query and "@" not in before_query:
+        raise ConfigurationError(f"the {scheme}: URL has an @ behind a ?; a ? in a password must be written as %3F")
     for piece in filter(None, query.split("&")):
-        if not all(piece.partition("=")[::2]):
-            # SQLAlchemy passes over such a piece without a word.
-            raise ConfigurationError(f"option {piece.partition('=')[0]!r} in the {scheme}: URL has no name or no value")
+        name, _, value = piece.partition("=")
+        if not (name and value):
+            # SQLAlchemy passes over such a piece without a word. What is no name may be part of a password.
+            shown_name = repr(name) if _OPTION.fullmatch(name) else "a piece"
+            raise ConfigurationError(f"the {scheme}: URL: {shown_name} behind the ? has no name or no value")
     # The last @ ends the user and password, so that a password may hold @ : / and # as they are.
     user_info, at, host = before_query.rpartition("@")
     if not _USER_INFO.fullmatch(user_info):
@@ -45,6 +50,8 @@ def parse_url(text: str) -> URL:
     if at and credentials:
         user, password = credentials.groups()
         url = url.set(username=unquote(user), password=None if password is None else unquote(password))
+    if any("\0" in (part or "") for part in (url.username, url.password, url.host, url.database)):
+        raise ConfigurationError(f"the {scheme}: URL holds a NUL character")
     return url
 
 

@@ -84,12 +84,3 @@ def test_an_entry_point_that_is_no_plugin_is_named(monkeypatch: pytest.MonkeyPat
     entry_points(monkeypatch, theirs=object())
     with pytest.raises(ConfigurationError, match="'theirs'"):
         find_backend("theirs")
-
-
-def test_the_entry_points_of_this_package_are_the_shipped_backends() -> None:
-    found = {
-        point.name: point.value
-        for point in importlib.metadata.entry_points(group=registry.GROUP)
-        if point.value.startswith("chatkeep.")
-    }
-    assert found == BUILTIN

@@ -111,6 +111,16 @@ def outlive(ttl: dt.timedelta) -> None:
     time.sleep(ttl.total_seconds() + 0.05)
 
 
+def eventually(question: Callable[[], bool], patience: float = 5.0) -> bool:
+    """Whether the answer becomes true: a server takes a moment to notice that a client has left."""
+    pause = threading.Event()
+    for _ in range(int(patience / 0.05)):
+        if question():
+            return True
+        pause.wait(0.05)
+    return False
+
+
 def run_program(harness: Harness, program: str, *arguments: str, patience: float = 60.0) -> str:
     """What a Python program of its own prints; it must end well and write nothing to stderr."""
     imports = "".join(f"import {module}\n" for module in harness.child_imports)

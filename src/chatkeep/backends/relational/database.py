@@ -21,6 +21,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from chatkeep.backends.plugin import OpenRequest
 from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.errors import ChatkeepError, RepositoryClosedError, StorageTimeoutError
+from chatkeep.urls import shown
 
 statement_log = logging.getLogger("chatkeep.statements")
 """One DEBUG record for each statement that is sent: its text, never its values."""
@@ -118,6 +119,7 @@ class Database:
     def __init__(self, dialect: Dialect, request: OpenRequest) -> None:
         self.dialect = dialect
         self.request = request
+        self.place = shown(request.url)
         self._per_loop = request.asynchronous and dialect.async_bridge == "greenlet"
         self._lock = threading.Lock()
         self._pools: dict[int, _Pool] = {}
@@ -139,7 +141,7 @@ class Database:
             self._put_back(connection, session, error)
             if isinstance(error, ChatkeepError) or not isinstance(error, Exception) or not self._is_driver_error(error):
                 raise
-            raise self.dialect.translate(error, at_risk=at_risk) from error
+            raise self.dialect.translate(error, place=self.place, at_risk=at_risk) from error
         if not self.dialect.is_idle(connection.driver_connection):
             connection.invalidate()  # never seen; a transaction left open must not meet the next caller
             return
@@ -173,7 +175,7 @@ class Database:
             except Exception as error:
                 if not self._is_driver_error(error):
                     raise
-                raise self.dialect.translate(error, at_risk=False) from error
+                raise self.dialect.translate(error, place=self.place, at_risk=False) from error
             if self.dialect.is_alive(connection.driver_connection):
                 return connection
             # Killed on the server or by an idle time-out while it lay in the pool: nothing was sent on it.

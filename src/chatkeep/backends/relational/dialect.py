@@ -161,30 +161,38 @@ class Dialect(Statements):
         """Whether a table or column does not exist."""
         return False
 
-    def translate(self, error: Exception, *, at_risk: bool) -> StorageError:
-        """The driver's error as ours. `at_risk`: a statement was under way that may have committed."""
-        unknown = Outcome.UNKNOWN if at_risk else Outcome.NOT_APPLIED
-        reason = self.reason(error)
+    def next_step(self, error: Exception) -> str:
+        """What a person can do about it, where the engine's word alone doesn't say."""
+        return ""
+
+    def translate(self, error: Exception, *, place: str, at_risk: bool) -> StorageError:
+        """The driver's error as ours, with the `place` it was met at (a URL without its password).
+
+        `at_risk`: a statement was under way that may have committed.
+        """
+        kind, text = self._classified(error)
+        step = self.next_step(error)
+        outcome = Outcome.UNKNOWN if at_risk and kind is StorageConnectionError else Outcome.NOT_APPLIED
+        said = f"{self.name} at {place}: {text} ({self.reason(error)})"
+        return kind(f"{said}; {step}" if step else said, backend=self.name, outcome=outcome)
+
+    def _classified(self, error: Exception) -> tuple[type[StorageError], str]:
         if self.is_duplicate(error):
-            return DuplicateKeyError(f"{self.name}: a unique constraint refused the row", backend=self.name)
+            return DuplicateKeyError, "a unique constraint refused the row"
         if self.is_contention(error):
-            text = f"{self.name}: other writers held the lock until the retries ran out ({reason})"
-            return ContentionError(text, backend=self.name)
+            return ContentionError, "other writers held the lock until the retries ran out"
         if self.is_timeout(error):
-            text = f"{self.name}: the statement ran into a time-out ({reason})"
-            return StorageTimeoutError(text, backend=self.name)
+            return StorageTimeoutError, "a time-out ran out"
         if self.is_disconnect(error):
-            text = f"{self.name}: no connection ({reason}); is the server up and the URL right?"
-            return StorageConnectionError(text, backend=self.name, outcome=unknown)
+            return StorageConnectionError, "no connection"
         if self.is_capacity(error):
-            return StorageCapacityError(f"{self.name}: refused for size or space ({reason})", backend=self.name)
+            return StorageCapacityError, "refused for size or space"
         if self.is_missing_schema(error):
-            return SchemaError(
-                f"{self.name}: chatkeep's tables are missing or of another version ({reason}); "
-                f"`chatkeep status` tells, `chatkeep migrate` brings them up to date",
-                backend=self.name,
+            text = (
+                "chatkeep's tables are missing or of another version; `chatkeep status` tells, `chatkeep migrate` mends"
             )
-        return StorageError(f"{self.name}: {reason}", backend=self.name)
+            return SchemaError, text
+        return StorageError, "the engine refused"
 
     def reason(self, error: Exception) -> str:
         """The driver's words without values: only the first line, for later lines may quote rows."""

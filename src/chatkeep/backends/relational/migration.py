@@ -171,7 +171,7 @@ class RelationalTarget(Target):
             ) from error
 
     def _translated(self, error: Exception, script: str, *, at_risk: bool) -> StorageError:
-        known = self._database.dialect.translate(error, at_risk=at_risk)
+        known = self._database.dialect.translate(error, place=self.place, at_risk=at_risk)
         line = self._line(error, script)
         reason = self._database.dialect.reason(error)
         text = f"line {line}, {_shortened(script, line)}: {reason}" if line else reason

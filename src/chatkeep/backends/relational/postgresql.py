@@ -32,8 +32,15 @@ QUERY_CANCELED = "57014"
 CONTENTION = frozenset({SERIALIZATION_FAILURE, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE})
 MISSING = frozenset({"42P01", "42703", "3F000"})
 """undefined_table, undefined_column, invalid_schema_name"""
-DISCONNECTED = ("08", "57P")
-"""Classes: connection exception; operator intervention (admin_shutdown, crash_shutdown, cannot_connect_now, …)."""
+DISCONNECTED = ("08", "57P", "25P03", "25P04")
+"""Classes: connection exception; operator intervention (admin_shutdown, crash_shutdown, cannot_connect_now, …); and
+the server's time-outs that end the session: idle in transaction, transaction."""
+NEXT_STEPS = {
+    "25006": "the server or this account is read-only; connect to the primary (target_session_attrs=read-write)",
+    "42501": "this account lacks a right; docs/backends/postgresql.md lists those it needs",
+    "53300": "the server has no connection left; lower pool_size or raise its max_connections",
+}
+"""By SQLSTATE: read_only_sql_transaction, insufficient_privilege, too_many_connections."""
 CAPACITY = ("53", "54")
 """Classes: insufficient resources (disk_full, …); program limit exceeded."""
 
@@ -140,6 +147,11 @@ class PostgresqlDialect(Dialect):
 
     def abandon(self, connection: Any) -> None:
         connection.pgconn.finish()
+
+    def next_step(self, error: Exception) -> str:
+        if _state(error) in NEXT_STEPS:
+            return NEXT_STEPS[_state(error)]
+        return "is the server up, and the URL right?" if self.is_disconnect(error) else ""
 
     def describe(self, session: Session) -> dict[str, str]:
         import psycopg

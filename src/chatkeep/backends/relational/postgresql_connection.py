@@ -13,6 +13,9 @@ def connect_args(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of psycopg.connect; the session's settings travel with the connection request, no extra trip."""
     settings = {
         "timezone": "UTC",
+        "datestyle": "ISO",  # the only one that psycopg reads
+        # Under the stricter levels, writers of one conversation would fail instead of waiting for each other.
+        "default_transaction_isolation": "read\\ committed",
         "statement_timeout": f"{int(options.get('statement_timeout', 30.0) * 1000)}",
     }
     if "lock_timeout" in options:

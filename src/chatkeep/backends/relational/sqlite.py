@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -49,7 +49,7 @@ class SqliteDialect(Dialect):
     SELECT_IDLE_CONVERSATION = Dialect.SELECT_IDLE_CONVERSATION.replace("FOR UPDATE", "")
 
     def create_engine(self, request: OpenRequest) -> Engine:
-        from sqlalchemy import create_engine, pool
+        from sqlalchemy import create_engine, event, pool
 
         options = request.options
         database = request.url.database or ""
@@ -61,10 +61,9 @@ class SqliteDialect(Dialect):
             options.get("synchronous", "full"),
             wal=not in_memory,
         )
-        # One connection is the whole of a database in memory: it is never closed, and callers take turns.
-        return create_engine(
+        engine = create_engine(
             "sqlite://",
-            creator=connect,
+            creator=_Kept(connect) if in_memory else connect,
             poolclass=pool.QueuePool,
             pool_size=1 if in_memory else options.get("pool_size", 8),
             max_overflow=0,
@@ -72,6 +71,9 @@ class SqliteDialect(Dialect):
             pool_reset_on_return=None,
             _initialize=False,
         )
+        if in_memory:
+            event.listen(engine, "engine_disposed", lambda engine: engine.pool._creator.close())
+        return engine
 
     def driver_errors(self) -> type[Exception]:
         return sqlite3.Error
@@ -81,6 +83,18 @@ class SqliteDialect(Dialect):
 
     def abandon(self, connection: Any) -> None:
         connection.close()
+
+    def next_step(self, error: Exception) -> str:
+        family = _code(error) & 0xFF
+        if family == sqlite3.SQLITE_CANTOPEN:
+            return "does the directory exist, and may this account write there?"
+        if family == sqlite3.SQLITE_READONLY:
+            return "the file or its directory is read-only for this account; WAL needs to write beside the file"
+        if family == sqlite3.SQLITE_NOTADB:
+            return "the file is no SQLite database; is the path right?"
+        if family == sqlite3.SQLITE_CORRUPT:
+            return "the file is damaged; restore a backup, or try the sqlite3 tool's .recover"
+        return ""
 
     def describe(self, session: Session) -> dict[str, str]:
         version, journal, synchronous = (
@@ -140,11 +154,39 @@ class _Connection(sqlite3.Connection):
     """Only to be weakly referenced, which the base class does not allow."""
 
 
+class _MemoryConnection(_Connection):
+    """The whole of a database in memory: the pool may throw it away after an error, but not close it."""
+
+    def close(self) -> None:
+        pass
+
+
+class _Kept:
+    """The creator of a pool whose one connection stays the same. Callers take turns with it."""
+
+    def __init__(self, connect: Callable[..., sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+
+    def __call__(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect(factory=_MemoryConnection)
+        elif self._connection.in_transaction:
+            self._connection.rollback()
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            sqlite3.Connection.close(self._connection)
+
+
 def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0
 
 
-def _connect(uri: str, busy_timeout: float, synchronous: str, *, wal: bool) -> sqlite3.Connection:
+def _connect(
+    uri: str, busy_timeout: float, synchronous: str, *, wal: bool, factory: type[sqlite3.Connection] = _Connection
+) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri,
         uri=True,
@@ -152,7 +194,7 @@ def _connect(uri: str, busy_timeout: float, synchronous: str, *, wal: bool) -> s
         isolation_level=None,  # autocommit: transactions are begun by statements
         check_same_thread=False,  # the pool hands a connection to one thread at a time
         cached_statements=256,
-        factory=_Connection,
+        factory=factory,
     )
     try:
         # Deterministic within a statement it must not be: two statements of one transaction may see two times.

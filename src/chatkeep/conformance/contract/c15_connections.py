@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import gc
 import sys
 import threading
@@ -13,20 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chatkeep import ChatMemoryRepository, Message, RepositoryClosedError, StorageConnectionError, open_async_repository
-from chatkeep.conformance.contract.c13_identity import CALLS
+from chatkeep import ChatMemoryRepository, Message, StorageConnectionError, open_async_repository
 from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Form, Harness, needs
-from chatkeep.conformance.support import in_threads, new_id, run_program, said, texts
-
-ALL_CALLS: dict[str, Callable[[ChatMemoryRepository], object]] = {
-    **{name: functools.partial(call, conversation_id="some-id") for name, call in CALLS.items()},
-    "find_conversation_ids": lambda repository: repository.find_conversation_ids(),
-    "list_conversations": lambda repository: repository.list_conversations(),
-    "purge_expired": lambda repository: repository.purge_expired(),
-    "for_owner": lambda repository: repository.for_owner("someone"),
-    "enter": lambda repository: repository.__enter__(),
-}
+from chatkeep.conformance.support import eventually, in_threads, new_id, run_program, said, texts
 
 EXIT_WITHOUT_CLOSE = {
     "sync": """
@@ -100,88 +88,6 @@ def open_files() -> int:
     """Descriptors of this process, where the system shows them."""
     folder = Path("/proc/self/fd")
     return len(list(folder.iterdir())) if folder.is_dir() else 0
-
-
-class TestC15Closing:
-    """The end of a repository."""
-
-    @pytest.mark.parametrize("name", ALL_CALLS)
-    def test_a_closed_repository_says_so(self, opened: Opened, conversation_id: str, name: str) -> None:
-        """Every call raises RepositoryClosedError, on the repository and on its owners' handles."""
-        repository = opened()
-        repository.append(conversation_id, said(1))
-        handle = repository.for_owner(new_id("owner"))
-        repository.close()
-        for closed in (repository, handle):
-            with pytest.raises(RepositoryClosedError):
-                ALL_CALLS[name](closed)
-
-    def test_closing_twice_is_closing_once(self, opened: Opened) -> None:
-        """Also when nothing was ever asked, and by way of `with`."""
-        repository = opened()
-        repository.close()
-        repository.close()
-        with opened() as other:
-            other.append(new_id(), said(1))
-            other.close()
-        other.close()
-
-    def test_leaving_the_context_closes(self, opened: Opened, conversation_id: str) -> None:
-        """Also by an error, which is passed on; what was written is kept."""
-        with pytest.raises(ZeroDivisionError):
-            with opened() as repository:
-                repository.append(conversation_id, said(1))
-                raise ZeroDivisionError
-        with pytest.raises(RepositoryClosedError):
-            repository.find_conversation_ids()
-        assert opened().count_messages(conversation_id) == 1
-
-    def test_closing_a_handle_leaves_the_root_open(self, opened: Opened, conversation_id: str) -> None:
-        """And other handles too."""
-        root, owner = opened(), new_id("owner")
-        one, two = root.for_owner(owner), root.for_owner(owner)
-        one.append(conversation_id, said(1))
-        one.close()
-        with pytest.raises(RepositoryClosedError):
-            one.count_messages(conversation_id)
-        assert two.count_messages(conversation_id) == 1
-        root.append(conversation_id, said(1))
-
-    def test_closing_one_repository_leaves_others_open(self, opened: Opened, conversation_id: str) -> None:
-        """Two repositories of one URL share nothing that a close could take away."""
-        one, two = opened(), opened()
-        one.append(conversation_id, said(1))
-        one.close()
-        two.append(conversation_id, said(1, "two"))
-        assert two.count_messages(conversation_id) == 2
-
-    def test_closing_while_others_call_is_clean(
-        self, harness: Harness, opened: Opened, fresh_url: Callable[[], str], conversation_id: str
-    ) -> None:
-        """Callers in flight get their answer, or hear that it is closed; no connection stays open."""
-        url = fresh_url()
-        repository = opened(url)
-        started = threading.Event()
-
-        def work(number: int) -> list[Message]:
-            written: list[Message] = []
-            if number == 0:
-                started.wait(30)
-                repository.close()
-                return written
-            with contextlib.suppress(RepositoryClosedError, StorageConnectionError):
-                for turn in range(200):
-                    (message,) = said(1, f"{number} {turn}")
-                    repository.append(conversation_id, message)
-                    written.append(message)
-                    started.set()
-            return written
-
-        acknowledged = [message for written in in_threads(4, work) for message in written]
-        if harness.why_not("count_sessions") is None:
-            assert eventually(lambda: harness.count_sessions(url) == 0), "a closed repository holds a session"
-        found = opened(url).find_by_conversation_id(conversation_id)
-        assert {message.id for message in acknowledged} <= {message.id for message in found}
 
 
 class TestC15Connections:
@@ -336,13 +242,3 @@ class TestC15Connections:
             with harness.open(form, url, schema="ignore", retry_timeout=0.5) as repository:
                 repository.find_conversation_ids()
         assert "s3cret-pass" not in str(caught.value)
-
-
-def eventually(question: Callable[[], bool], patience: float = 5.0) -> bool:
-    """Whether the answer becomes true: a server takes a moment to notice that a client has left."""
-    pause = threading.Event()
-    for _ in range(int(patience / 0.05)):
-        if question():
-            return True
-        pause.wait(0.05)
-    return False
