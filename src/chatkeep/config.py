@@ -201,11 +201,14 @@ def _configured(directory: Path) -> dict[str, tuple[Any, str]]:
 
 def _from_file(directory: Path) -> dict[str, tuple[Any, str]]:
     own = directory / FILE
-    if own.is_file():
+    if own.exists():
         return {key: (value, FILE) for key, value in _read(own).items()}
     project = directory / "pyproject.toml"
     if project.is_file():
-        table = _read(project).get("tool", {}).get("chatkeep", {})
+        tools = _read(project).get("tool", {})
+        table = tools.get("chatkeep", {}) if isinstance(tools, dict) else None
+        if not isinstance(table, dict):
+            raise ConfigurationError("[tool.chatkeep] of pyproject.toml: expected a table")
         return {key: (value, "[tool.chatkeep] of pyproject.toml") for key, value in table.items()}
     return {}
 
@@ -213,5 +216,5 @@ def _from_file(directory: Path) -> dict[str, tuple[Any, str]]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as exc:
         raise ConfigurationError(f"{path.name}: {exc}") from exc

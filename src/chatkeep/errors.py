@@ -14,6 +14,7 @@
     ├── UnsupportedOperationError       the backend declares that it can't do this
     └── StorageError                    the engine failed; `outcome` says whether the write may have landed
         ├── StorageConnectionError      no connection, or it broke
+        ├── StorageAccessError          the engine refuses the account, the database or the file
         ├── StorageTimeoutError         a lock, statement or pool time-out
         ├── ContentionError             deadlock, serialisation failure, locked database
         ├── StorageCapacityError        the engine refuses for size or space
@@ -147,6 +148,13 @@ class StorageError(ChatkeepError):
 
 class StorageConnectionError(StorageError):
     """No connection could be opened, or an open one broke."""
+
+
+class StorageAccessError(StorageError):
+    """The engine refuses: a wrong password, an unknown account or database, a file that can't be opened or written.
+
+    Not retried: asking again changes nothing, and may lock the account.
+    """
 
 
 class StorageTimeoutError(StorageError):

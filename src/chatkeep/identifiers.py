@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 
 from chatkeep.errors import (
@@ -12,6 +11,7 @@ from chatkeep.errors import (
     InvalidMessageError,
     InvalidOwnerError,
 )
+from chatkeep.forking import Lock
 from chatkeep.values import UNSAFE_IN_NAMES
 
 MAX_ID_LENGTH = 255
@@ -59,7 +59,7 @@ def _check(value: object, what: str, error: type[ChatkeepError], *, shortest: in
     return value
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _last = 0
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import threading
 
 from chatkeep.backends.plugin import BackendPlugin
 from chatkeep.errors import ConfigurationError
+from chatkeep.forking import Lock
 
 GROUP = "chatkeep.backends"
 BUILTIN = {
@@ -18,7 +18,7 @@ BUILTIN = {
 """Named here too, so that they work where no package metadata is installed (a zip, a vendored copy)."""
 
 _registered: dict[str, BackendPlugin] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def register_backend(plugin: BackendPlugin) -> None:

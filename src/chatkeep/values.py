@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 from chatkeep.errors import InvalidMessageError, UnstorableValueError
 
@@ -30,7 +30,7 @@ def require_str(value: object, path: str, *, optional: bool = False) -> None:
     raise UnstorableValueError(f"{path}: expected {wanted}, got {type(value).__name__}")
 
 
-def check_text(value: str, path: str) -> None:
+def check_text(value: str, path: Path) -> None:
     """Any str but one: two surrogates that stand as a pair are the JSON of another character and come back as that."""
     if value.isascii():
         return
@@ -39,8 +39,13 @@ def check_text(value: str, path: str) -> None:
     except UnicodeEncodeError:
         if _SURROGATE_PAIR.search(value):
             raise InvalidMessageError(
-                f"{path}: a high surrogate before a low one would come back as the one character they encode"
+                f"{_shown(path)}: a high surrogate before a low one would come back as the one character they encode"
             ) from None
+
+
+Path: TypeAlias = "str | tuple[Path, str | int]"
+"""Where a value is: a name, or the path of its container and its key or index. Text is made of it for errors only,
+for the keys of a large value may be long and many."""
 
 
 def copied_object(value: object, path: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
@@ -67,45 +72,55 @@ def copied_json(value: Any, path: str) -> Any:
         raise _too_deep(path) from None
 
 
-def _copy(value: Any, path: str, depth: int) -> Any:
+def _copy(value: Any, path: Path, depth: int) -> Any:
     kind = type(value)
     if kind is str:
-        check_text(value, path)
+        if not value.isascii():
+            check_text(value, path)
         return value
     if value is None or kind is bool:
         return value
     if kind is int:
         if not -_MAX_INT < value < _MAX_INT:
-            raise InvalidMessageError(f"{path}: integers of more than {MAX_INT_DIGITS} digits can't be stored")
+            raise InvalidMessageError(f"{_shown(path)}: integers of more than {MAX_INT_DIGITS} digits can't be stored")
         return value
     if kind is float:
         if not math.isfinite(value):
-            raise InvalidMessageError(f"{path}: {value} is not JSON; NaN and infinities can't be stored")
+            raise InvalidMessageError(f"{_shown(path)}: {value} is not JSON; NaN and infinities can't be stored")
         return value
     if kind is dict:
         return _copy_dict(value, path, depth)
     if kind is list:
         _check_depth(path, depth)
-        return [_copy(item, f"{path}[{index}]", depth - 1) for index, item in enumerate(value)]
+        return [_copy(item, (path, index), depth - 1) for index, item in enumerate(value)]
     raise UnstorableValueError(
-        f"{path}: {kind.__name__} would not come back equal; use None, bool, int, float, str, list or dict"
+        f"{_shown(path)}: {kind.__name__} would not come back equal; use None, bool, int, float, str, list or dict"
     )
 
 
-def _copy_dict(value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+def _copy_dict(value: dict[Any, Any], path: Path, depth: int) -> dict[str, Any]:
     _check_depth(path, depth)
     copy: dict[str, Any] = {}
     for key, item in value.items():
         if type(key) is not str:
-            raise UnstorableValueError(f"{path}: key {key!r} is {type(key).__name__}; JSON keys are str")
+            raise UnstorableValueError(f"{_shown(path)}: key {key!r:.60} is {type(key).__name__}; JSON keys are str")
         check_text(key, path)
-        copy[key] = _copy(item, f"{path}.{key}", depth - 1)
+        copy[key] = _copy(item, (path, key), depth - 1)
     return copy
 
 
-def _check_depth(path: str, depth: int) -> None:
+def _check_depth(path: Path, depth: int) -> None:
     if depth == 0:
-        raise InvalidMessageError(f"{path[:60]}…: more than {MAX_DEPTH} levels of lists and objects")
+        raise InvalidMessageError(f"{_shown(path)[:60]}…: more than {MAX_DEPTH} levels of lists and objects")
+
+
+def _shown(path: Path) -> str:
+    """metadata.key[0], with long keys cut."""
+    pieces: list[str] = []
+    while not isinstance(path, str):
+        path, key = path
+        pieces.append(f"[{key}]" if isinstance(key, int) else f".{key if len(key) <= 60 else key[:59] + '…'}")
+    return path + "".join(reversed(pieces))
 
 
 def _too_deep(path: str) -> InvalidMessageError:

@@ -29,6 +29,7 @@ class PostgresqlHarness(RelationalHarness):
     extra = "postgresql"
     expected_capabilities = msgspec.structs.replace(RELATIONAL, native_async=True)
     append_statements = 2
+    one_connection: ClassVar = {"pool_size": "1"}
     impatient: ClassVar = {"lock_timeout": "0.2"}
     cannot: ClassVar = {"clock": "the clock is the server's own"}
 
@@ -107,7 +108,9 @@ class PostgresqlHarness(RelationalHarness):
     @contextlib.contextmanager
     def server_zone(self, zone: str) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PGTZ", zone)  # libpq asks the server for it in every new session
+            # libpq asks the server for both in every new session.
+            patch.setenv("PGTZ", zone)
+            patch.setenv("PGDATESTYLE", "German, DMY")
             yield
 
     def unreachable_url(self, password: str) -> str:

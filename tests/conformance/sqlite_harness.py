@@ -26,6 +26,7 @@ class SqliteHarness(RelationalHarness):
     extra = "sqlite"
     expected_capabilities = RELATIONAL
     append_statements = 4
+    one_connection: ClassVar = {"pool_size": "1"}
     impatient: ClassVar = {"busy_timeout": "0.2"}
     cannot: ClassVar = {
         "rejecting_commit": "what is checked at the commit needs foreign_keys, which chatkeep leaves off",

@@ -107,6 +107,36 @@ async def test_replacements(url: str) -> None:
         await _is_usable(repository)
 
 
+@pytest.mark.postgresql
+@pytest.mark.asyncio
+@pytest.mark.parametrize("pause", [None, 0.0, 0.002])
+async def test_a_second_cancellation_does_not_break_off_the_first(pause: float | None) -> None:
+    """A task group with a time-out cancels twice; psycopg's cancel request must get through all the same."""
+    found = services.service_url("postgresql")
+    if not found.available:
+        services.skip_or_fail("postgresql", str(found.reason))
+    name = f"test_twice_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(str(found.url), autocommit=True) as admin, psycopg.connect(str(found.url)) as holder:
+        admin.execute(f"CREATE SCHEMA {name}")
+        there = make_url(str(found.url)).update_query_dict({"search_path": name})
+        open_repository(there, schema="migrate").close()
+        async with await open_async_repository(there) as repository:
+            await repository.append("c", Message.user("before"))
+            holder.execute(f"SELECT 1 FROM {name}.chat_conversation FOR UPDATE")
+            call = asyncio.create_task(repository.append("c", Message.user("cancelled")))
+            await asyncio.sleep(0.1)
+            call.cancel()
+            if pause is not None:
+                await asyncio.sleep(pause)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            holder.rollback()
+            await asyncio.sleep(0.1)
+            assert await repository.count_messages("c") == 1
+        admin.execute(f"DROP SCHEMA {name} CASCADE")
+
+
 class SoftTimeLimitError(Exception):
     """What a task queue raises out of a signal handler."""
 

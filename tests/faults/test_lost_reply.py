@@ -219,7 +219,7 @@ def test_a_server_that_stays_away_is_a_readable_error(database: URL, proxy: Prox
     with open_repository(url, pool_size=1, retry_timeout="300ms") as repository:
         proxy.refuse = True
         proxy.cut_all()
-        with pytest.raises(StorageConnectionError, match="postgresql at .*: no connection") as caught:
+        with pytest.raises(StorageConnectionError, match=r"postgresql at .*: no connection") as caught:
             repository.append("c", Message.user("x"))
         assert caught.value.outcome is Outcome.NOT_APPLIED
         assert str(url.password) not in str(caught.value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters and surrogates; and the overrides and isolates that let a text reverse what stands around it.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = re.compile(r"[\n\t\u2028\u2029]+")
 
 

@@ -41,6 +41,8 @@ class Harness(abc.ABC):
     """The shortest life that the engine keeps apart from a longer one."""
     append_statements: ClassVar[int] = 2
     """The most statements of an append to a conversation that exists, without BEGIN and COMMIT."""
+    one_connection: ClassVar[Mapping[str, str]] = {}
+    """Options with which a repository has one connection, so that what a call leaves on it meets the next call."""
     impatient: ClassVar[Mapping[str, str]] = {}
     """Options with which a call gives up waiting for another client's lock within a second."""
     drivers: ClassVar[tuple[str, ...]] = ()
@@ -128,7 +130,8 @@ class Harness(abc.ABC):
         self._undeclared("locked")
 
     def server_zone(self, zone: str) -> AbstractContextManager[None]:
-        """Within the context, sessions of newly opened repositories are in this time zone on the server."""
+        """Within the context, sessions of newly opened repositories are in this time zone on the server, and write
+        dates in an unusual order where it has one."""
         self._undeclared("server_zone")
 
     def clock(self, moment: dt.datetime) -> AbstractContextManager[None]:

@@ -115,12 +115,16 @@ class Backend(abc.ABC):
     ) -> list[ConversationRecord]: ...
 
     @abc.abstractmethod
-    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
-        """One batch; with `dry_run` the whole, counted and not deleted."""
+    def now(self) -> dt.datetime:
+        """The present time of the clock that expiry goes by: the server's, where there is one."""
 
     @abc.abstractmethod
-    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
-        """One batch; with `dry_run` the whole, counted and not deleted."""
+    def purge_expired(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
+        """One batch of what had expired `before`; with `dry_run` the whole, counted and not deleted."""
+
+    @abc.abstractmethod
+    def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
+        """One batch of what last changed `before`; with `dry_run` the whole, counted and not deleted."""
 
     def describe(self) -> dict[str, str]:
         """Driver and server with their versions, for `chatkeep doctor`: keys "driver" and "server"."""

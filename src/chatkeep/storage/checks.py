@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+import re
 from typing import Any
 
 import msgspec
 
+from chatkeep.identifiers import check_conversation_id
 from chatkeep.storage.backend import DirectoryKey
 from chatkeep.storage.record import NEVER, Never, Ttl
 
+_POSITION = re.compile("p[0-9]{1,19}")
 LONGEST_TTL = dt.timedelta(days=36_525)
 """A hundred years: beyond it the expiry of a message could pass the last year that engines know."""
 
@@ -66,7 +69,14 @@ def check_position(value: object, name: str) -> int | None:
     """None, a position of a HistoryEntry, or the next_cursor of a page of history."""
     if value is None or (type(value) is int and 0 <= value < 2**63):
         return value
-    if type(value) is str and value.startswith("p") and len(value) <= 20 and value[1:].isdecimal() and int(value[1:]) < 2**63:
+    if (
+        type(value) is str
+        and value.startswith("p")
+        and len(value) <= 20
+        and value.isascii()
+        and value[1:].isdecimal()
+        and int(value[1:]) < 2**63
+    ):
         return int(value[1:])
     if type(value) not in (int, str):
         raise TypeError(f"{name}: expected a position (int) or the next_cursor of a page, got {type(value).__name__}")
@@ -94,6 +104,9 @@ def check_directory_cursor(cursor: object, order: str) -> DirectoryKey | None:
         made_for, key = msgspec.json.decode(raw, type=tuple[str, DirectoryKey])
     except (binascii.Error, ValueError, msgspec.DecodeError) as exc:
         raise ValueError("cursor: not the next_cursor of a page of conversations") from exc
+    if (key.updated_at is None or key.updated_at.utcoffset() is None) == (made_for == "updated"):
+        raise ValueError("cursor: not the next_cursor of a page of conversations")
+    check_conversation_id(key.conversation_id)
     if made_for != order:
         raise ValueError(f"cursor: made for order={made_for!r}, not for order={order!r}")
     return key

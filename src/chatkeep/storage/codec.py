@@ -302,7 +302,7 @@ def decode_metadata(record: ConversationRecord, *, keep_unreadable: bool = False
     try:
         value = load_json(record.metadata)
         if type(value) is dict:
-            return value
+            return values.copied_object(value, "metadata")
         reason = f"expected an object, got {type(value).__name__}"
     except (ValueError, TypeError, RecursionError) as exc:
         reason = str(exc)

@@ -6,7 +6,7 @@ Each method checks and encodes at once, before any I/O, and returns a Call that 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
 from chatkeep.capabilities import Capabilities
@@ -16,7 +16,7 @@ from chatkeep.identifiers import check_conversation_id, check_message_id, check_
 from chatkeep.message import Message, utc
 from chatkeep.storage import checks, codec
 from chatkeep.storage.backend import Backend, DirectoryKey, Write
-from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Never, Unset
+from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Never, Purged, Unset
 from chatkeep.storage.runner import Call
 from chatkeep.values import copied_object
 
@@ -50,11 +50,12 @@ class Calls:
 
     def find_by_conversation_id(self, conversation_id: str, limit: int | None) -> Call[list[Message]]:
         check_conversation_id(conversation_id)
-        if limit is not None and checks.check_limit(limit) == 0:
+        newest = None if limit is None else checks.check_limit(limit)
+        if newest == 0:
             return Call(lambda _: [], repeatable=True)
 
         def work(_: bool) -> list[Message]:
-            records = self.backend.find_messages(self.owner, conversation_id, limit)
+            records = self.backend.find_messages(self.owner, conversation_id, newest)
             keep = self.keep_unreadable
             return [codec.decode(record, conversation_id, keep_unreadable=keep) for record in records]
 
@@ -66,7 +67,8 @@ class Calls:
         check_conversation_id(conversation_id)
         low = checks.check_position(after, "after")
         high = checks.check_position(before, "before")
-        if checks.check_limit(limit) == 0:
+        limit = checks.check_limit(limit)
+        if limit == 0:
             return Call(lambda _: Page([]), repeatable=True)
 
         def work(_: bool) -> Page[HistoryEntry]:
@@ -101,7 +103,8 @@ class Calls:
     ) -> Call[Page[Conversation]]:
         checks.check_order(order)
         after = checks.check_directory_cursor(cursor, order)
-        if checks.check_limit(limit) == 0:
+        limit = checks.check_limit(limit)
+        if limit == 0:
             return Call(lambda _: Page([]), repeatable=True)
 
         def work(_: bool) -> Page[Conversation]:
@@ -148,8 +151,8 @@ class Calls:
 
     def delete_messages(self, conversation_id: str, message_ids: Iterable[str]) -> Call[int]:
         check_conversation_id(conversation_id)
-        if isinstance(message_ids, str):
-            raise TypeError("message_ids: expected an iterable of ids, got one str")
+        if isinstance(message_ids, (str, bytes)) or not isinstance(message_ids, Iterable):
+            raise TypeError(f"message_ids: expected an iterable of ids, got {type(message_ids).__name__}")
         ids = list(dict.fromkeys(check_message_id(message_id) for message_id in message_ids))
         if not ids:
             return Call(lambda _: 0, repeatable=True)
@@ -177,20 +180,28 @@ class Calls:
     # --- retention ---
 
     def purge_expired(self, batch_size: int, dry_run: bool) -> Call[PurgeReport]:
-        size = self._check_batch(batch_size)
-        return self._purge(lambda: self.backend.purge_expired(self.owner, size, dry_run), dry_run)
+        return self._purge(self.backend.purge_expired, dt.timedelta(0), batch_size, dry_run)
 
     def purge_idle(self, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Call[PurgeReport]:
-        size = self._check_batch(batch_size)
-        age = checks.check_older_than(older_than)
-        return self._purge(lambda: self.backend.purge_idle(self.owner, age, size, dry_run), dry_run)
+        return self._purge(self.backend.purge_idle, checks.check_older_than(older_than), batch_size, dry_run)
 
-    def _purge(self, batch: Any, dry_run: bool) -> Call[PurgeReport]:
+    def _purge(
+        self,
+        batch: Callable[[str, dt.datetime, int, bool], Purged],
+        age: dt.timedelta,
+        batch_size: int,
+        dry_run: bool,
+    ) -> Call[PurgeReport]:
+        self._require("purge")
+        size = checks.check_limit(batch_size, "batch_size")
+        if size == 0:
+            raise ValueError("batch_size: expected 1 or more, got 0")
         counted = [0, 0]  # outside of work: batches that were reported before a retry stay counted
 
         def work(_: bool) -> PurgeReport:
+            before = self.backend.now() - age
             while True:
-                purged = batch()
+                purged = batch(self.owner, before, size, dry_run)
                 counted[0] += purged.messages
                 counted[1] += purged.conversations
                 if not purged.more:
@@ -246,18 +257,14 @@ class Calls:
     def _entry(self, record: MessageRecord, conversation_id: str) -> HistoryEntry:
         message = codec.decode(record, conversation_id, keep_unreadable=self.keep_unreadable)
         return HistoryEntry(
-            position=record.position, message=message, expires_at=record.expires_at, token_count=record.token_count
+            position=record.position,
+            message=message,
+            expires_at=None if record.expires_at is None else utc(record.expires_at),
+            token_count=record.token_count,
         )
 
     def _entry_of(self, record: ConversationRecord) -> Conversation:
         return _conversation(record, keep_unreadable=self.keep_unreadable)
-
-    def _check_batch(self, batch_size: object) -> int:
-        self._require("purge")
-        size = checks.check_limit(batch_size, "batch_size")
-        if size == 0:
-            raise ValueError("batch_size: expected 1 or more, got 0")
-        return size
 
     def _check_metadata_size(self, metadata: str | None) -> None:
         limit = self.capabilities.max_message_bytes

@@ -10,11 +10,10 @@ import asyncio
 import concurrent.futures
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
-
-import tenacity
 
 from chatkeep.errors import ContentionError, Outcome, StorageConnectionError, StorageError
 from chatkeep.storage.backend import Backend
@@ -50,6 +49,8 @@ def run_with_retries(call: Call[T], sleep: Callable[[float], None], seconds: flo
         if not may_retry(error, call.repeatable):
             raise
         unknown = error.outcome is Outcome.UNKNOWN
+    import tenacity  # only here, for it is half of the import time of the whole package
+
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=1.0),
@@ -114,7 +115,15 @@ class GreenletRunner(AsyncRunner):
         def sleep(seconds: float) -> None:
             await_only(asyncio.sleep(seconds))
 
-        return await greenlet_spawn(run_with_retries, call, sleep, self.retry_seconds)
+        task = asyncio.ensure_future(greenlet_spawn(run_with_retries, call, sleep, self.retry_seconds))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Cancelled once, the driver ends the statement on the server and the session rolls back. A second
+            # cancellation would break that off half-way, so it waits here.
+            task.cancel()
+            await _settled(task)
+            raise
 
 
 class ThreadRunner(AsyncRunner):
@@ -132,7 +141,13 @@ class ThreadRunner(AsyncRunner):
     async def run(self, call: Call[T]) -> T:
         if self._process != os.getpid():
             self._start()  # threads don't cross a fork
-        job = self._threads.submit(run_with_retries, call, time.sleep, self.retry_seconds)
+        cancelled = threading.Event()
+
+        def sleep(seconds: float) -> None:
+            if cancelled.wait(seconds):
+                raise asyncio.CancelledError  # nobody waits for the next try
+
+        job = self._threads.submit(run_with_retries, call, sleep, self.retry_seconds)
         future = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(future)
@@ -140,15 +155,21 @@ class ThreadRunner(AsyncRunner):
             # A call that no thread has taken yet is withdrawn. One that runs can't be interrupted: wait until it is
             # settled, also when cancelled again meanwhile, so that nothing happens after the cancellation.
             if not job.cancel():
-                while not future.done():
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await asyncio.wait([future])
-                if not future.cancelled():
-                    future.exception()  # seen, so that asyncio does not report it as forgotten
+                cancelled.set()
+                await _settled(future)
             raise
 
     def close(self) -> None:
         self._threads.shutdown(wait=False)
+
+
+async def _settled(future: asyncio.Future[T]) -> None:
+    """Wait for the end of a call that was cancelled, also when cancelled again meanwhile."""
+    while not future.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
+    if not future.cancelled():
+        future.exception()  # seen, so that asyncio does not report it as forgotten
 
 
 def async_runner(backend: Backend, retry_seconds: float = RETRY_SECONDS) -> AsyncRunner:

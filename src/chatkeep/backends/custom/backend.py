@@ -169,10 +169,13 @@ class StoreBackend(Backend):
     ) -> ConversationRecord | None:
         self._refuse("conversation_metadata")
 
-    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
+    def now(self) -> dt.datetime:
+        return dt.datetime.now(dt.UTC)
+
+    def purge_expired(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         self._refuse("purge")
 
-    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
+    def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         self._refuse("purge")
 
     def close(self) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 from chatkeep.backends.inprocess.store import InProcessBackend, Space
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest
+from chatkeep.forking import Lock
 
 _named: dict[str, Space] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def _open(request: OpenRequest) -> InProcessBackend:

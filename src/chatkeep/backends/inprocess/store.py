@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -12,6 +11,7 @@ import msgspec
 
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.errors import ConcurrentChangeError
+from chatkeep.forking import Lock
 from chatkeep.storage.backend import Backend, DirectoryKey, Write, message_id_taken
 from chatkeep.storage.codec import same_content
 from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Purged, Unset
@@ -39,7 +39,7 @@ class Space:
     """What repositories of one name share."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = Lock()
         self.conversations: dict[tuple[str, str], _Conversation] = {}
         # One row of numbers for versions and positions of all conversations: none is ever used again.
         self.numbers = itertools.count(1)
@@ -178,14 +178,20 @@ class InProcessBackend(Backend):
                 found = [record for record in found if key(record) > (moved, after.conversation_id)]
             return [_counted(self._space.conversations[owner, record.conversation_id]) for record in found[:limit]]
 
-    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
+    def now(self) -> dt.datetime:
+        return _now()
+
+    def purge_expired(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         purged = Purged()
         with self._space.lock:
             for (of, conversation_id), conversation in list(self._space.conversations.items()):
                 if of != owner:
                     continue
-                live = {record.message_id for record in _live(conversation.messages.values())}
-                expired = [message_id for message_id in conversation.messages if message_id not in live]
+                expired = [
+                    row.message_id
+                    for row in conversation.messages.values()
+                    if row.expires_at is not None and row.expires_at <= before
+                ]
                 taken = expired if dry_run else expired[: batch_size - purged.messages]
                 purged.messages += len(taken)
                 purged.conversations += bool(taken) and len(taken) == len(conversation.messages)
@@ -199,12 +205,11 @@ class InProcessBackend(Backend):
                         break
         return purged
 
-    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
+    def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         purged = Purged()
         with self._space.lock:
-            limit = _now() - older_than
             for key, conversation in list(self._space.conversations.items()):
-                if key[0] == owner and conversation.record.updated_at < limit:
+                if key[0] == owner and conversation.record.updated_at < before:
                     purged.conversations += 1
                     purged.messages += len(conversation.messages)
                     if not dry_run:

@@ -8,8 +8,9 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from chatkeep.backends.plugin import OpenRequest
 from chatkeep.backends.relational import purges, reads, writes
-from chatkeep.backends.relational.database import Database, Session
+from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect, DuplicateKeyError
+from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import Backend, DirectoryKey, Write
 from chatkeep.storage.record import ConversationRecord, MessageRecord, Purged, Unset
 
@@ -78,11 +79,14 @@ class RelationalBackend(Backend):
     ) -> list[ConversationRecord]:
         return self._in_session(reads.list_conversations, owner, order, after, limit)
 
-    def purge_expired(self, owner: str, batch_size: int, dry_run: bool) -> Purged:
-        return self._in_session(purges.purge_expired, owner, batch_size, dry_run)
+    def now(self) -> dt.datetime:
+        return self._in_session(purges.now)
 
-    def purge_idle(self, owner: str, older_than: dt.timedelta, batch_size: int, dry_run: bool) -> Purged:
-        return self._in_session(purges.purge_idle, owner, older_than, batch_size, dry_run)
+    def purge_expired(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
+        return self._in_session(purges.purge_expired, owner, before, batch_size, dry_run)
+
+    def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
+        return self._in_session(purges.purge_idle, owner, before, batch_size, dry_run)
 
     def describe(self) -> dict[str, str]:
         with self.database.session() as session:

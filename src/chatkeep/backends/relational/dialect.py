@@ -13,6 +13,7 @@ from chatkeep.errors import (
     ContentionError,
     Outcome,
     SchemaError,
+    StorageAccessError,
     StorageCapacityError,
     StorageConnectionError,
     StorageError,
@@ -24,7 +25,8 @@ from chatkeep.storage.record import MessageRecord
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from chatkeep.backends.relational.database import Session
+    from chatkeep.backends.relational.session import Session
+    from chatkeep.backends.relational.sqlite_files import FileGate
 
 CAPABILITIES = Capabilities(
     max_message_bytes=MAX_MESSAGE_BYTES,
@@ -55,7 +57,15 @@ class Dialect(Statements):
     name: str
     paramstyle: str
     now: str
-    """The expression of the present time, to the microsecond, in UTC."""
+    """The present time, to the microsecond, in UTC, for values that are written."""
+    moment: str
+    """The same for comparisons: one value for the whole statement, so that an index can be searched by it."""
+    lock = "FOR UPDATE"
+    """The end of a read that locks its row; empty where a transaction has the whole database."""
+    binds_now = False
+    """Whether `now` and `moment` are the bound value `:now`, which the session adds from `present()`."""
+    turn_seconds = 0.0
+    """How long a writer queues up in this process, where the dialect has a gate."""
     capabilities: Capabilities = CAPABILITIES
     async_bridge: Bridge = "greenlet"
     rows_per_insert = 5000
@@ -67,11 +77,12 @@ class Dialect(Statements):
 
     def sql(self, name: str, **fragments: str) -> str:
         """The statement `name` as the driver wants it."""
-        if fragments:
-            return compile_statement(text_of(self, name), self.paramstyle, now=self.now, **fragments)
-        compiled = self._compiled.get(name)
-        if compiled is None:
-            compiled = self._compiled[name] = compile_statement(text_of(self, name), self.paramstyle, now=self.now)
+        if not fragments and name in self._compiled:
+            return self._compiled[name]
+        own = {"now": self.now, "moment": self.moment, "lock": self.lock}
+        compiled = compile_statement(text_of(self, name), self.paramstyle, **own, **fragments)
+        if not fragments:
+            self._compiled[name] = compiled
         return compiled
 
     def sql_with_limit(self, name: str, limit: int) -> str:
@@ -92,9 +103,20 @@ class Dialect(Statements):
         """The pool of connections in autocommit mode; transactions are begun by statements."""
         raise NotImplementedError
 
+    def gate(self, request: OpenRequest) -> FileGate | None:
+        """What all connections of this process to the database pass through, where the engine needs that."""
+        return None
+
+    def present(self) -> Any:
+        """The present time as the driver takes it, for engines with `binds_now`."""
+        raise NotImplementedError
+
     def driver_errors(self) -> type[Exception]:
         """The root of the driver's exceptions."""
         raise NotImplementedError
+
+    def prepare(self, connection: Any, driver_connection: Any) -> None:
+        """Make a new connection ready; `connection` is in the synchronous form, also over an asynchronous driver."""
 
     def is_alive(self, connection: Any) -> bool:
         """Whether a pooled driver connection looks usable, without a round trip."""
@@ -145,6 +167,10 @@ class Dialect(Statements):
         """Whether the connection is gone."""
         return False
 
+    def is_refused(self, error: Exception) -> bool:
+        """Whether the engine refuses the account, the database or the file."""
+        return False
+
     def is_contention(self, error: Exception) -> bool:
         """Whether other writers won and the transaction was rolled back."""
         return False
@@ -183,6 +209,8 @@ class Dialect(Statements):
             return ContentionError, "other writers held the lock until the retries ran out"
         if self.is_timeout(error):
             return StorageTimeoutError, "a time-out ran out"
+        if self.is_refused(error):
+            return StorageAccessError, "refused"
         if self.is_disconnect(error):
             return StorageConnectionError, "no connection"
         if self.is_capacity(error):

@@ -15,8 +15,9 @@ import msgspec
 
 from chatkeep.backends.plugin import OpenRequest
 from chatkeep.backends.relational.backend import RelationalBackend
-from chatkeep.backends.relational.database import Database, Session
+from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect
+from chatkeep.backends.relational.session import Session
 from chatkeep.backends.relational.statements import compile_statement
 from chatkeep.errors import Outcome, SchemaError, StorageError
 from chatkeep.migrations.target import Applied, Target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from chatkeep.errors import ConfigurationError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from chatkeep.backends.relational.database import Session
+    from chatkeep.backends.relational.session import Session
     from chatkeep.migrations.target import Target
     from chatkeep.storage.backend import Backend, Write
 
@@ -44,6 +45,14 @@ NEXT_STEPS = {
 CAPACITY = ("53", "54")
 """Classes: insufficient resources (disk_full, …); program limit exceeded."""
 
+REFUSED = ("28", "3D", "42501")
+"""Classes: invalid authorization; invalid catalog name (no such database). And insufficient_privilege."""
+REFUSED_TEXT = re.compile(
+    "(password|authentication|SCRAM|GSSAPI|LDAP|PAM) .*failed|no password supplied|no pg_hba.conf entry|"
+    'role ".*" (does not exist|is not permitted)|database ".*" does not exist|permission denied for database'
+)
+"""In English, as servers speak unless lc_messages says otherwise; an unknown text counts as a broken connection."""
+
 IDLE = 0
 """PQTRANS_IDLE of libpq."""
 
@@ -56,6 +65,7 @@ class PostgresqlDialect(Dialect):
     name = "postgresql"
     paramstyle = "pyformat"
     now = "clock_timestamp()"
+    moment = "statement_timestamp()"
     capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True)
     BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
@@ -73,7 +83,7 @@ class PostgresqlDialect(Dialect):
                 expires_at = LEAST(expires_at, {now} + :ttl ::interval), updated_at = {now}
             WHERE owner = :owner AND conversation_id = :conversation_id
               AND (:expected_key ::bigint IS NULL OR (conversation_key = :expected_key AND version = :expected_number))
-            RETURNING conversation_key, version, last_position - :count AS base
+            RETURNING conversation_key, version, last_position - :count AS base, {now} + :ttl ::interval AS ends_at
         ), stored AS (
             {insert_rows}
         )
@@ -86,7 +96,7 @@ class PostgresqlDialect(Dialect):
             VALUES (:owner, :conversation_id, 1, :count, :count,
                     :system_offset ::bigint, {now} + :ttl ::interval, {now}, {now})
             ON CONFLICT (owner, conversation_id) DO NOTHING
-            RETURNING conversation_key, version, 0 AS base
+            RETURNING conversation_key, version, 0 AS base, {now} + :ttl ::interval AS ends_at
         ), stored AS (
             {insert_rows}
         )
@@ -96,7 +106,7 @@ class PostgresqlDialect(Dialect):
         INSERT INTO chat_message
             (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
         SELECT head.conversation_key, head.base + m.n, m.message_id, m.role, m.content, m.body, m.token_count,
-               m.created_at, {now} + :ttl ::interval
+               m.created_at, head.ends_at
         FROM head CROSS JOIN {message_rows}
     """
     INSERT_MESSAGES = """
@@ -134,6 +144,15 @@ class PostgresqlDialect(Dialect):
 
         return psycopg.Error
 
+    def prepare(self, connection: Any, driver_connection: Any) -> None:
+        # Start-up parameters can lose: to PGTZ in the environment, or to a pooler that drops them. The server reports
+        # these two, so that looking costs no round trip.
+        told = driver_connection.info.parameter_status
+        if told("TimeZone") != "UTC" or not (told("DateStyle") or "").startswith("ISO"):
+            cursor = connection.cursor()
+            cursor.execute("SET TIME ZONE 'UTC'; SET datestyle = 'ISO'")
+            cursor.close()
+
     def is_alive(self, connection: Any) -> bool:
         # An idle connection has nothing to read; end of file or a farewell from the server make it readable.
         if connection.closed:
@@ -151,6 +170,8 @@ class PostgresqlDialect(Dialect):
     def next_step(self, error: Exception) -> str:
         if _state(error) in NEXT_STEPS:
             return NEXT_STEPS[_state(error)]
+        if self.is_refused(error):
+            return "check the account, its password (CHATKEEP_PASSWORD) and the name of the database"
         return "is the server up, and the URL right?" if self.is_disconnect(error) else ""
 
     def describe(self, session: Session) -> dict[str, str]:
@@ -212,6 +233,11 @@ class PostgresqlDialect(Dialect):
 
     def is_timeout(self, error: Exception) -> bool:
         return _state(error) == QUERY_CANCELED or type(error).__name__ == "ConnectionTimeout"
+
+    def is_refused(self, error: Exception) -> bool:
+        state = _state(error)
+        # libpq's errors of connecting have no state; an account or database that is refused stays so.
+        return state.startswith(REFUSED) or (not state and bool(REFUSED_TEXT.search(str(error))))
 
     def is_disconnect(self, error: Exception) -> bool:
         state = _state(error)

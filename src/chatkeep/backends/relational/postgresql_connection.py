@@ -9,6 +9,10 @@ from chatkeep import config
 from chatkeep.backends.plugin import Option
 
 
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, round(seconds * 1000)))  # 0 would mean none
+
+
 def connect_args(options: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of psycopg.connect; the session's settings travel with the connection request, no extra trip."""
     settings = {
@@ -16,10 +20,10 @@ def connect_args(options: Mapping[str, Any]) -> dict[str, Any]:
         "datestyle": "ISO",  # the only one that psycopg reads
         # Under the stricter levels, writers of one conversation would fail instead of waiting for each other.
         "default_transaction_isolation": "read\\ committed",
-        "statement_timeout": f"{int(options.get('statement_timeout', 30.0) * 1000)}",
+        "statement_timeout": _milliseconds(options.get("statement_timeout", 30.0)),
     }
     if "lock_timeout" in options:
-        settings["lock_timeout"] = f"{int(options['lock_timeout'] * 1000)}"
+        settings["lock_timeout"] = _milliseconds(options["lock_timeout"])
     if "search_path" in options:
         settings["search_path"] = options["search_path"]
     arguments: dict[str, Any] = {

@@ -8,8 +8,8 @@ import time
 from collections.abc import Collection, Iterator
 
 from chatkeep.backends.plugin import OpenRequest
-from chatkeep.backends.relational.database import Session
 from chatkeep.backends.relational.migration import HISTORY, RelationalTarget
+from chatkeep.backends.relational.session import Session
 from chatkeep.errors import SchemaError, StorageTimeoutError
 
 NEEDED_OPTIONS = ("search_path", "sslmode", "sslrootcert", "sslcert", "sslkey")

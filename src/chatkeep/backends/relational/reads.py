@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from chatkeep.backends.relational.database import Session
+from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import DirectoryKey
 from chatkeep.storage.record import ConversationRecord, MessageRecord
 
-LOWEST, HIGHEST = -1, 2**62
+LOWEST, HIGHEST = -1, 2**63 - 1
 
 
 def find_conversation_ids(session: Session, owner: str) -> list[str]:

@@ -18,6 +18,7 @@ from chatkeep import config
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
 from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
+from chatkeep.backends.relational.sqlite_files import FileGate, gate_of
 from chatkeep.errors import ConfigurationError
 from chatkeep.storage.codec import format_time
 from chatkeep.storage.record import MessageRecord
@@ -25,7 +26,7 @@ from chatkeep.storage.record import MessageRecord
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from chatkeep.backends.relational.database import Session
+    from chatkeep.backends.relational.session import Session
     from chatkeep.migrations.target import Target
     from chatkeep.storage.backend import Backend
 
@@ -39,14 +40,14 @@ class SqliteDialect(Dialect):
 
     name = "sqlite"
     paramstyle = "named"
-    now = "chatkeep_now()"
+    now = moment = ":now"
+    binds_now = True
+    turn_seconds = BUSY_TIMEOUT
     async_bridge = "thread"
 
     # One writer at a time holds the whole database from here on: no row locks needed, no deadlock possible.
     BEGIN = "BEGIN IMMEDIATE"
-    LOCK_CONVERSATION = Dialect.LOCK_CONVERSATION.replace("FOR UPDATE", "")
-    LOCK_CONVERSATION_KEY = Dialect.LOCK_CONVERSATION_KEY.replace("FOR UPDATE", "")
-    SELECT_IDLE_CONVERSATION = Dialect.SELECT_IDLE_CONVERSATION.replace("FOR UPDATE", "")
+    lock = ""
 
     def create_engine(self, request: OpenRequest) -> Engine:
         from sqlalchemy import create_engine, event, pool
@@ -74,6 +75,13 @@ class SqliteDialect(Dialect):
         if in_memory:
             event.listen(engine, "engine_disposed", lambda engine: engine.pool._creator.close())
         return engine
+
+    def gate(self, request: OpenRequest) -> FileGate | None:
+        database = request.url.database or ""
+        return None if database in MEMORY else gate_of(_path(database))
+
+    def present(self) -> str:
+        return format_time(dt.datetime.now(dt.UTC))
 
     def driver_errors(self) -> type[Exception]:
         return sqlite3.Error
@@ -138,13 +146,14 @@ class SqliteDialect(Dialect):
         # The low byte is the family: SQLITE_BUSY_SNAPSHOT, SQLITE_BUSY_RECOVERY, SQLITE_LOCKED_SHAREDCACHE, …
         return (_code(error) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
-    def is_disconnect(self, error: Exception) -> bool:
-        return (_code(error) & 0xFF) == sqlite3.SQLITE_CANTOPEN
+    def is_refused(self, error: Exception) -> bool:
+        family = _code(error) & 0xFF
+        return family in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PERM)
 
     def is_capacity(self, error: Exception) -> bool:
         if _code(error) == sqlite3.SQLITE_CONSTRAINT_CHECK and "chat_conversation_numbers" in str(error):
             return True
-        return (_code(error) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_TOOBIG) or isinstance(error, OverflowError)
+        return (_code(error) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_TOOBIG)
 
     def is_missing_schema(self, error: Exception) -> bool:
         return str(error).startswith(("no such table", "no such column"))
@@ -197,8 +206,6 @@ def _connect(
         factory=factory,
     )
     try:
-        # Deterministic within a statement it must not be: two statements of one transaction may see two times.
-        connection.create_function("chatkeep_now", 0, _now)
         if wal:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
         # FULL: a commit is on the disk before it is acknowledged. NORMAL may lose the last ones with the power.
@@ -209,13 +216,13 @@ def _connect(
     return connection
 
 
-def _now() -> str:
-    return format_time(dt.datetime.now(dt.UTC))
+def _path(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 (keeps the text as is)
 
 
 def _file_uri(path: str) -> str:
     # As a URI with every character quoted, so that no file name can carry options.
-    return "file:" + quote(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 (keeps the text as is)
+    return "file:" + quote(_path(path))
 
 
 def _open(request: OpenRequest) -> RelationalBackend:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from chatkeep.backends.plugin import OpenRequest
-from chatkeep.backends.relational.database import Session
 from chatkeep.backends.relational.migration import HISTORY, RelationalTarget
+from chatkeep.backends.relational.session import Session
 from chatkeep.errors import StorageTimeoutError
 
 

@@ -1,7 +1,7 @@
 """The SQL that every engine of the family understands, with `:name` for values.
 
-`{now}` is the server's (for SQLite this process's) present time. Dialects override single statements. Numbers of
-positions and versions in the tables count from 1 within a conversation; the public ones are
+`{now}` and `{moment}` are the present time of the server (for SQLite of this process). Dialects override single
+statements. Numbers of positions and versions in the tables count from 1 within a conversation; the public ones are
 `conversation_key * NUMBERS + number`, so that none is used again when an id is deleted and made anew.
 """
 
@@ -17,7 +17,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 def compile_statement(text: str, paramstyle: str, **fragments: str) -> str:
     """The statement in a driver's paramstyle, its `{fragments}` filled in, on one line."""
-    for name, fragment in fragments.items():
+    for name, fragment in {**fragments, "numbers": str(NUMBERS)}.items():
         text = text.replace("{" + name + "}", fragment)
     text = " ".join(text.split())
     if paramstyle == "named":
@@ -36,13 +36,13 @@ class Statements:
 
     MESSAGE_COLUMNS = """
         m.message_id, m.role, m.content, m.body, m.created_at, m.token_count, m.expires_at,
-        m.conversation_key * 1073741824 + m.position
+        m.conversation_key * {numbers} + m.position
     """
     LIVE_MESSAGES = """
         SELECT {message_columns} FROM chat_message m
         WHERE m.conversation_key = (SELECT conversation_key FROM chat_conversation
                                     WHERE owner = :owner AND conversation_id = :conversation_id)
-          AND (m.expires_at IS NULL OR m.expires_at > {now})
+          AND (m.expires_at IS NULL OR m.expires_at > {moment})
     """
     SELECT_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position"
     SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC LIMIT {limit}"
@@ -57,16 +57,16 @@ class Statements:
     SELECT_HISTORY = HISTORY + " ORDER BY m.position LIMIT {limit}"
     SELECT_HISTORY_BACKWARDS = HISTORY + " ORDER BY m.position DESC LIMIT {limit}"
     NUMBER_BASE = """
-        1073741824 * (SELECT conversation_key FROM chat_conversation
+        {numbers} * (SELECT conversation_key FROM chat_conversation
                       WHERE owner = :owner AND conversation_id = :conversation_id)
     """
     LOCK_CONVERSATION = """
         SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
-        FROM chat_conversation WHERE owner = :owner AND conversation_id = :conversation_id FOR UPDATE
+        FROM chat_conversation WHERE owner = :owner AND conversation_id = :conversation_id {lock}
     """
     LOCK_CONVERSATION_KEY = """
         SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
-        FROM chat_conversation WHERE conversation_key = :conversation_key FOR UPDATE
+        FROM chat_conversation WHERE conversation_key = :conversation_key {lock}
     """
     INSERT_CONVERSATION = """
         INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at)
@@ -96,9 +96,13 @@ class Statements:
         SELECT message_id, role, content, body, created_at, token_count, expires_at, position
         FROM chat_message WHERE conversation_key = :conversation_key AND message_id IN ({ids})
     """
+    SELECT_STORED_EXPIRIES = """
+        SELECT message_id, expires_at FROM chat_message
+        WHERE conversation_key = :conversation_key AND message_id IN ({ids})
+    """
     SELECT_EXPIRIES = """
         SELECT message_id, expires_at FROM chat_message
-        WHERE conversation_key = :conversation_key AND (expires_at IS NULL OR expires_at > {now})
+        WHERE conversation_key = :conversation_key AND (expires_at IS NULL OR expires_at > {moment})
     """
     DELETE_MESSAGES = "DELETE FROM chat_message WHERE conversation_key = :conversation_key"
     DELETE_MESSAGES_BY_ID = (
@@ -107,7 +111,7 @@ class Statements:
     DELETE_EXPIRED = """
         DELETE FROM chat_message WHERE conversation_key = :conversation_key AND position IN
             (SELECT position FROM (SELECT position FROM chat_message
-                WHERE conversation_key = :conversation_key AND expires_at <= :now
+                WHERE conversation_key = :conversation_key AND expires_at <= :before
                 ORDER BY expires_at LIMIT :limit) AS expired)
     """
     DELETE_CONVERSATION = "DELETE FROM chat_conversation WHERE conversation_key = :conversation_key"
@@ -115,11 +119,11 @@ class Statements:
     # Expired messages are still counted in message_count; the index on (conversation_key, expires_at) counts them.
     LIVE_COUNT = """
         c.message_count - (SELECT count(*) FROM chat_message m
-                           WHERE m.conversation_key = c.conversation_key AND m.expires_at <= {now})
+                           WHERE m.conversation_key = c.conversation_key AND m.expires_at <= {moment})
     """
     CONVERSATIONS = """
         SELECT c.conversation_id, c.owner, c.title, c.metadata, c.created_at, c.updated_at,
-               c.conversation_key * 1073741824 + c.version, {live_count}
+               c.conversation_key * {numbers} + c.version, {live_count}
         FROM chat_conversation c WHERE c.owner = :owner
     """
     SELECT_CONVERSATION = CONVERSATIONS + " AND c.conversation_id = :conversation_id"
@@ -127,7 +131,7 @@ class Statements:
         SELECT {live_count} FROM chat_conversation c WHERE c.owner = :owner AND c.conversation_id = :conversation_id
     """
     SELECT_VERSION = """
-        SELECT conversation_key * 1073741824 + version FROM chat_conversation
+        SELECT conversation_key * {numbers} + version FROM chat_conversation
         WHERE owner = :owner AND conversation_id = :conversation_id
     """
     UPDATE_TITLE = """
@@ -149,29 +153,29 @@ class Statements:
     )
     SELECT_EXPIRED_CONVERSATIONS = """
         SELECT conversation_key FROM chat_conversation
-        WHERE owner = :owner AND expires_at <= {now} ORDER BY expires_at LIMIT :limit
+        WHERE owner = :owner AND expires_at <= :before ORDER BY expires_at LIMIT :limit
     """
     COUNT_EXPIRED = """
-        SELECT count(*) FROM chat_message m JOIN chat_conversation c ON c.conversation_key = m.conversation_key
-        WHERE c.owner = :owner AND c.expires_at <= {now} AND m.expires_at <= {now}
+        SELECT count(*) FROM chat_conversation c JOIN chat_message m ON m.conversation_key = c.conversation_key
+        WHERE c.owner = :owner AND c.expires_at <= :before AND m.expires_at <= :before
     """
     COUNT_EXPIRED_CONVERSATIONS = """
         SELECT count(*) FROM chat_conversation c
-        WHERE c.owner = :owner AND c.expires_at <= {now} AND NOT EXISTS
+        WHERE c.owner = :owner AND c.expires_at <= :before AND NOT EXISTS
             (SELECT 1 FROM chat_message m WHERE m.conversation_key = c.conversation_key
-                AND (m.expires_at IS NULL OR m.expires_at > {now}))
+                AND (m.expires_at IS NULL OR m.expires_at > :before))
     """
     SELECT_IDLE_CONVERSATIONS = """
         SELECT conversation_key FROM chat_conversation
-        WHERE owner = :owner AND updated_at < :cutoff ORDER BY updated_at LIMIT :limit
+        WHERE owner = :owner AND updated_at < :before ORDER BY updated_at LIMIT :limit
     """
     SELECT_IDLE_CONVERSATION = """
         SELECT conversation_key, message_count FROM chat_conversation
-        WHERE conversation_key = :conversation_key AND updated_at < :cutoff FOR UPDATE
+        WHERE conversation_key = :conversation_key AND updated_at < :before {lock}
     """
     COUNT_IDLE = """
         SELECT count(*), COALESCE(sum(message_count), 0) FROM chat_conversation
-        WHERE owner = :owner AND updated_at < :cutoff
+        WHERE owner = :owner AND updated_at < :before
     """
     SELECT_NOW = "SELECT {now}"
 

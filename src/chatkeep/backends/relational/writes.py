@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from chatkeep.backends.relational import reads
-from chatkeep.backends.relational.database import Session
+from chatkeep.backends.relational.session import Session
 from chatkeep.backends.relational.statements import NUMBERS
 from chatkeep.errors import ConcurrentChangeError, ContentionError
 from chatkeep.storage.backend import SYSTEM_ROLES, Write, message_id_taken
@@ -34,6 +34,10 @@ class Head(msgspec.Struct):
     @property
     def public_version(self) -> int:
         return self.key * NUMBERS + self.version
+
+    def is_past(self, expires_at: Any) -> bool:
+        """Whether a time as the driver gives it has come; such times compare in the order of time."""
+        return bool(expires_at is not None and expires_at <= self.now)
 
 
 def append(session: Session, write: Write, *, reconcile: bool) -> int:
@@ -66,7 +70,9 @@ def replace(session: Session, write: Write) -> int:
         if write.expected_version not in (None, actual):
             raise _stale(write, actual)
         expiries: dict[str, Any] = {}
-        if not created and not write.ttl.explicit:
+        # Where nothing stored can expire and nothing new will, there is no expiry to keep.
+        can_expire = head.expires_at is not None or write.ttl.life is not None
+        if not created and not write.ttl.explicit and can_expire:
             expiries = dict(session.rows(dialect.sql("SELECT_EXPIRIES"), {"conversation_key": head.key}))
         if not created:
             session.run(dialect.sql("DELETE_MESSAGES"), {"conversation_key": head.key})
@@ -88,11 +94,11 @@ def delete_messages(session: Session, owner: str, conversation_id: str, message_
         head = _lock(session, owner, conversation_id)
         if head is None:
             return 0
-        stored = _stored(session, head, message_ids)
-        live = sum(1 for record in stored.values() if not _expired(session, head, record))
+        of = {"conversation_key": head.key}
+        stored = dict(session.rows_by_id("SELECT_STORED_EXPIRIES", message_ids, of))
+        live = sum(1 for expires_at in stored.values() if not head.is_past(expires_at))
         if stored:
-            for _ in session.in_chunks("DELETE_MESSAGES_BY_ID", list(stored), {"conversation_key": head.key}):
-                pass
+            session.run_by_id("DELETE_MESSAGES_BY_ID", list(stored), of)
             head.message_count -= len(stored)
         if live:
             _update(session, head)
@@ -204,8 +210,7 @@ def _unstored(session: Session, head: Head, write: Write) -> list[MessageRecord]
     stored = _stored(session, head, [record.message_id for record in write.records])
     expired = [message_id for message_id, record in stored.items() if _expired(session, head, record)]
     if expired:
-        for _ in session.in_chunks("DELETE_MESSAGES_BY_ID", expired, {"conversation_key": head.key}):
-            pass
+        session.run_by_id("DELETE_MESSAGES_BY_ID", expired, {"conversation_key": head.key})
         head.message_count -= len(expired)
     new = []
     for record in write.records:
@@ -218,12 +223,8 @@ def _unstored(session: Session, head: Head, write: Write) -> list[MessageRecord]
 
 
 def _stored(session: Session, head: Head, message_ids: Sequence[str]) -> dict[str, MessageRecord]:
-    found = {}
-    for _ in session.in_chunks("SELECT_STORED", message_ids, {"conversation_key": head.key}):
-        for row in session.fetch():
-            record = session.dialect.message(row)
-            found[record.message_id] = record
-    return found
+    rows = session.rows_by_id("SELECT_STORED", message_ids, {"conversation_key": head.key})
+    return {record.message_id: record for record in map(session.dialect.message, rows)}
 
 
 def _expired(session: Session, head: Head, record: MessageRecord) -> bool:

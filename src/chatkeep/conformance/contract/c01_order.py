@@ -112,10 +112,10 @@ class TestC01Order:
     def test_a_limit_gives_the_newest_oldest_first(
         self, repository: ChatMemoryRepository, conversation_id: str, size: int
     ) -> None:
-        """Limits of 0, 1, N - 1, N, N + 1, a huge one and none."""
+        """Limits of 0, 1, N - 1, N, N + 1, ones beyond what engines count, and none."""
         messages = said(size)
         repository.append(conversation_id, messages)
-        for limit in (0, 1, size - 1, size, size + 1, 10**9):
+        for limit in (0, 1, size - 1, size, size + 1, 2**31, 2**63, 10**30):
             expected = messages[-limit:] if limit else []
             assert repository.find_by_conversation_id(conversation_id, limit=limit) == expected, limit
         assert repository.find_by_conversation_id(conversation_id, limit=None) == messages
@@ -279,6 +279,16 @@ class TestC01History:
         for name in ("after", "before"):
             with pytest.raises(error, match=name):
                 repository.history(conversation_id, **{name: bound})
+
+    def test_a_huge_limit_is_all_there_is(self, owned: ChatMemoryRepository, conversation_id: str) -> None:
+        """In every call that has one, beyond what engines and drivers count."""
+        messages = said(3)
+        owned.append(conversation_id, messages)
+        for limit in (2**31, 2**63 - 1, 2**63, 10**30):
+            page = owned.history(conversation_id, limit=limit)
+            assert (messages_of(page.items), page.next_cursor) == (messages, None)
+            assert len(owned.list_conversations(limit=limit).items) == 1
+            assert len(owned.list_conversations(limit=limit, order="updated").items) == 1
 
     def test_an_entry_tells_what_the_store_knows(self, repository: ChatMemoryRepository, conversation_id: str) -> None:
         """Without ttl and estimator there is no expiry and no count."""

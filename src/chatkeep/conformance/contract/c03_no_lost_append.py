@@ -103,18 +103,27 @@ class TestC03NoLostAppend:
         chance = random.Random(6)
 
         async def run() -> None:
-            async with await open_async_repository(namespace) as repository:
+            # One connection: whatever a cancellation leaves on it meets the next call. The other repository sees
+            # only what is committed.
+            async with (
+                await open_async_repository(namespace, **harness.one_connection) as repository,  # type: ignore[arg-type]
+                await open_async_repository(namespace) as other,
+            ):
                 await repository.append(conversation_id, batch("first", 0, 1))
                 settled: list[list[Message]] = []
-                for call in range(40):
+                for call in range(60):
                     task = asyncio.create_task(repository.append(conversation_id, batch("c", call, 3)))
                     if call % 4:
                         await asyncio.sleep(chance.uniform(0, 0.004))
                     task.cancel()
                     await asyncio.gather(task, return_exceptions=True)
-                    settled.append(await repository.find_by_conversation_id(conversation_id))
+                    settled.append(await other.find_by_conversation_id(conversation_id))
+                    if call % 3 == 0:
+                        await repository.append(conversation_id, batch("acknowledged", call, 1))
+                        seen = texts(await other.find_by_conversation_id(conversation_id, limit=1))
+                        assert seen == texts(batch("acknowledged", call, 1))
                 await asyncio.sleep(0.2)
-                last = await repository.find_by_conversation_id(conversation_id)
+                last = await other.find_by_conversation_id(conversation_id)
                 for call, now in enumerate(settled):
                     assert last[: len(now)] == now
                     stored = [text for text in texts(last) if text.startswith(f"c {call:04} ")]
@@ -122,6 +131,56 @@ class TestC03NoLostAppend:
                     assert len([text for text in texts(now) if text.startswith(f"c {call:04} ")]) == len(stored)
                 # The connection that a cancellation hit is still good, or was replaced.
                 await repository.append(conversation_id, batch("last", 0, 1))
+
+        asyncio.run(run())
+
+    def test_a_cancelled_replacement_has_happened_or_never_will(self, harness: Harness, namespace: str) -> None:
+        """A transaction of several statements, cancelled at any of its awaits, leaves the old list or the new."""
+        conversation_id = new_id()
+        chance = random.Random(7)
+
+        async def run() -> None:
+            async with (
+                await open_async_repository(namespace, **harness.one_connection) as repository,  # type: ignore[arg-type]
+                await open_async_repository(namespace) as other,
+            ):
+                present = batch("first", 0, 3)
+                await repository.save_all(conversation_id, present)
+                for call in range(60):
+                    new = batch("new", call, 3)
+                    task = asyncio.create_task(repository.save_all(conversation_id, new))
+                    await asyncio.sleep(chance.uniform(0, 0.003))
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
+                    found = await other.find_by_conversation_id(conversation_id)
+                    assert found in (present, new)
+                    present = found
+                    if call % 3 == 0:
+                        present = batch("acknowledged", call, 2)
+                        await repository.save_all(conversation_id, present)
+                        assert await other.find_by_conversation_id(conversation_id) == present
+
+        asyncio.run(run())
+
+    @needs("locked")
+    def test_a_call_cancelled_twice_is_settled_too(self, harness: Harness, namespace: str) -> None:
+        """While it waits for another client's lock: nothing is written after its CancelledError arrived."""
+        conversation_id = new_id()
+
+        async def run() -> None:
+            async with await open_async_repository(namespace, retry_timeout=0.3, **harness.impatient) as repository:  # type: ignore[arg-type]
+                await repository.append(conversation_id, batch("first", 0, 1))
+                for turn in range(4):
+                    with harness.locked(namespace, conversation_id):
+                        task = asyncio.create_task(repository.append(conversation_id, batch("c", turn, 2)))
+                        await asyncio.sleep(0.05)
+                        task.cancel()
+                        await asyncio.sleep(0.001 * turn)
+                        task.cancel()
+                        await asyncio.gather(task, return_exceptions=True)
+                        settled = await repository.count_messages(conversation_id)
+                    await asyncio.sleep(0.1)
+                    assert await repository.count_messages(conversation_id) == settled
 
         asyncio.run(run())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from chatkeep import ChatMemoryRepository, Media, Message, MessageTooLargeError, Opaque, Thinking, ToolCall
@@ -96,6 +98,12 @@ class TestC11NothingCut:
         repository.append(conversation_id, message)
         (found,) = repository.find_by_conversation_id(conversation_id)
         assert found == message
+
+    def test_checking_a_value_takes_time_by_its_size(self) -> None:
+        """A long key over many items: the text of a path is made when an error needs it, not for every item."""
+        began = time.perf_counter()
+        Message.user("Hi", metadata={"k" * 1_000_000: [0] * 20_000})
+        assert time.perf_counter() - began < 2
 
     def test_a_long_call_of_many_messages_comes_back_whole(
         self, repository: ChatMemoryRepository, conversation_id: str

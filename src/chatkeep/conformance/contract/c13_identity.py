@@ -169,8 +169,9 @@ class TestC13Identity:
     def test_message_ids_are_a_list(self, repository: ChatMemoryRepository, conversation_id: str) -> None:
         """One str is iterable and still no list of ids."""
         repository.append(conversation_id, [Message.user("Hi", id="a"), Message.user("Hi", id="b")])
-        with pytest.raises(TypeError, match="message_ids"):
-            repository.delete_messages(conversation_id, "ab")
+        for bad in ("ab", None, 1):
+            with pytest.raises(TypeError, match="message_ids"):
+                repository.delete_messages(conversation_id, bad)  # type: ignore[arg-type]
         assert repository.count_messages(conversation_id) == 2
 
     @pytest.mark.parametrize("kind", [kind for kind in BAD_IDS if kind != "empty"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import sys
 import threading
 from collections.abc import Callable
@@ -14,74 +15,8 @@ import pytest
 from chatkeep import ChatMemoryRepository, Message, StorageConnectionError, open_async_repository
 from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Form, Harness, needs
+from chatkeep.conformance.programs import EXIT_WITHOUT_CLOSE, FORK, INTERRUPTED
 from chatkeep.conformance.support import eventually, in_threads, new_id, run_program, said, texts
-
-EXIT_WITHOUT_CLOSE = {
-    "sync": """
-        import sys
-        from chatkeep import Message, open_repository
-        repository = open_repository(sys.argv[1])
-        handle = repository.for_owner("someone")
-        repository.append(sys.argv[2], [Message.user("left open")])
-        handle.append(sys.argv[2], [Message.user("left open")])
-        print("done")
-    """,
-    "async": """
-        import asyncio, sys
-        from chatkeep import Message, open_async_repository
-        async def main():
-            repository = await open_async_repository(sys.argv[1])
-            await repository.append(sys.argv[2], [Message.user("left open")])
-            handle = repository.for_owner("someone")
-            await handle.append(sys.argv[2], [Message.user("left open")])
-        asyncio.run(main())
-        print("done")
-    """,
-}
-
-FORK = {
-    "sync": """
-        import os, sys
-        from chatkeep import Message, open_repository
-        repository = open_repository(sys.argv[1])
-        repository.append(sys.argv[2], [Message.user("before")])
-        child = os.fork()
-        who = "parent" if child else "child"
-        for n in range(20):
-            repository.append(sys.argv[2], [Message.user(f"{who} {n:02}")])
-            assert repository.find_by_conversation_id(sys.argv[2], limit=1)
-        if child:
-            assert os.waitpid(child, 0)[1] == 0
-            repository.append(sys.argv[2], [Message.user("after")])
-            repository.close()
-        else:
-            repository.close()
-            sys.stdout.flush()
-            os._exit(0)
-    """,
-    "async": """
-        import asyncio, os, sys
-        from chatkeep import Message, open_async_repository
-        async def before():
-            repository = await open_async_repository(sys.argv[1])
-            await repository.append(sys.argv[2], [Message.user("before")])
-            return repository
-        async def write(repository, who):
-            for n in range(20):
-                await repository.append(sys.argv[2], [Message.user(f"{who} {n:02}")])
-                assert await repository.find_by_conversation_id(sys.argv[2], limit=1)
-            if who == "parent":
-                assert os.waitpid(child, 0)[1] == 0
-                await repository.append(sys.argv[2], [Message.user("after")])
-            await repository.close()
-        repository = asyncio.run(before())
-        child = os.fork()
-        asyncio.run(write(repository, "parent" if child else "child"))
-        if not child:
-            sys.stdout.flush()
-            os._exit(0)
-    """,
-}
 
 
 def open_files() -> int:
@@ -168,16 +103,32 @@ class TestC15Connections:
 
     @needs("shared_between_processes")
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+    @pytest.mark.parametrize("first", ["parent", "child"])
     def test_a_fork_may_go_on_using_the_repository(
-        self, harness: Harness, form: Form, namespace: str, opened: Opened, conversation_id: str
+        self,
+        harness: Harness,
+        form: Form,
+        fresh_url: Callable[[], str],
+        opened: Opened,
+        conversation_id: str,
+        first: str,
     ) -> None:
-        """Parent and child write and read at the same time after a fork; neither disturbs the other's connection."""
-        run_program(harness, FORK[form], namespace, conversation_id)
-        found = texts(opened().find_by_conversation_id(conversation_id))
+        """Parent and child write and read at the same time after a fork, and what one writes after the other has
+        closed is kept; in a namespace that nobody else holds open."""
+        url = fresh_url()
+        run_program(harness, FORK[form], url, conversation_id, first)
+        found = texts(opened(url).find_by_conversation_id(conversation_id))
         assert (found[0], found[-1]) == ("before", "after")
         for who in ("parent", "child"):
             assert [text for text in found if text.startswith(who)] == [f"{who} {n:02}" for n in range(20)]
         assert len(found) == 42
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
+    def test_an_interrupted_write_leaves_the_repository_usable(
+        self, harness: Harness, fresh_url: Callable[[], str]
+    ) -> None:
+        """An exception out of a signal handler, anywhere in a write: it happened or not, and the next call is whole."""
+        run_program(harness, INTERRUPTED, fresh_url(), new_id(), json.dumps(dict(harness.one_connection)))
 
     def test_a_new_event_loop_may_use_the_repository(self, harness: Harness, namespace: str) -> None:
         """One asynchronous repository through three loops, one after the other, without a close between."""

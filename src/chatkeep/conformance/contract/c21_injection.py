@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 import traceback
@@ -17,6 +18,8 @@ from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Form, Harness, needs
 from chatkeep.conformance.strategies import storable
 from chatkeep.conformance.support import new_id, said
+from chatkeep.storage.backend import DirectoryKey
+from chatkeep.storage.checks import directory_cursor
 
 SECRET = "hunter2-s3cret"
 
@@ -107,9 +110,27 @@ class TestC21Injection:
             owned.append(new_id(), said(1))
         cursor = owned.list_conversations(limit=1).next_cursor
         assert cursor is not None
-        for bad in ("", "x", "'; --", "AAAA", cursor[:-2], cursor + "AAAA", "ünï", "p1", json.dumps(["id", {}])):
+        forged = [
+            directory_cursor("id", DirectoryKey(conversation_id))
+            for conversation_id in ("a\0b", "", " a", "a" * 256, "a\nb")
+        ]
+        for bad in (
+            "",
+            "x",
+            "'; --",
+            "AAAA",
+            cursor[:-2],
+            cursor + "AAAA",
+            "ünï",
+            "p1",
+            json.dumps(["id", {}]),
+            *forged,
+        ):
             with pytest.raises(ValueError, match="cursor"):
                 owned.list_conversations(cursor=bad)
+        for moment in (None, dt.datetime(2026, 1, 1)):
+            with pytest.raises(ValueError, match="cursor"):
+                owned.list_conversations(cursor=directory_cursor("updated", DirectoryKey("a", moment)), order="updated")
         with pytest.raises(ValueError, match="cursor"):
             owned.list_conversations(cursor=cursor, order="updated")
         with pytest.raises(TypeError, match="cursor"):
@@ -177,6 +198,8 @@ class TestC21Secrets:
         for wrong in ("nosuchoption=1", "ttl=never-ever", f"nosuchoption={SECRET}", f"password={SECRET}&ttl=x"):
             attempt(f"{url}{'&' if '?' in url else '?'}{wrong}")
         attempt(url.replace(":", "+nosuchdriver:", 1))
+        for ambiguous in ("?", "?x=", "?ttl=", "%00", "%", "#", "@", "&"):
+            attempt(harness.unreachable_url(f"begin{ambiguous}{SECRET}"), schema="ignore")
         attempt(url.replace(url.partition(":")[0], "nosuchscheme", 1))
         for broken in (url.replace("://", ":///"), url.replace("@", ":99999@"), url.replace("@", "@["), url[1:]):
             try:
