@@ -96,8 +96,9 @@ FORK = {
 """Parent and child write after a fork, and one of them closes first. Arguments: URL, conversation id, who."""
 
 INTERRUPTED = """
-    import json, random, signal, sys, time
+    import json, logging, random, signal, sys, time
     from chatkeep import Message, StorageError, open_repository
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # its pool logs what interrupted it
     url, conversation_id, options = sys.argv[1:]
     class Interrupt(BaseException):
         pass

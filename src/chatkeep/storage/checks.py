@@ -102,11 +102,11 @@ def check_directory_cursor(cursor: object, order: str) -> DirectoryKey | None:
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         made_for, key = msgspec.json.decode(raw, type=tuple[str, DirectoryKey])
+        check_conversation_id(key.conversation_id)
+        if (key.updated_at is None or key.updated_at.utcoffset() is None) == (made_for == "updated"):
+            raise ValueError("the time is missing or naive")
     except (binascii.Error, ValueError, msgspec.DecodeError) as exc:
         raise ValueError("cursor: not the next_cursor of a page of conversations") from exc
-    if (key.updated_at is None or key.updated_at.utcoffset() is None) == (made_for == "updated"):
-        raise ValueError("cursor: not the next_cursor of a page of conversations")
-    check_conversation_id(key.conversation_id)
     if made_for != order:
         raise ValueError(f"cursor: made for order={made_for!r}, not for order={order!r}")
     return key

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,9 @@ from chatkeep.backends.relational.session import Session
 from chatkeep.errors import ChatkeepError, RepositoryClosedError, StorageConnectionError, StorageTimeoutError
 from chatkeep.forking import Lock
 from chatkeep.urls import shown
+
+POOL_TIMEOUT = 30.0
+"""How long a call waits for a connection, unless the option `pool_timeout` says otherwise."""
 
 _inherited: list[Any] = []
 """Pools of a parent process. A child must neither use nor close them, so they are kept from the garbage collector."""
@@ -98,13 +102,13 @@ class Database:
     def _check_out(self, session: Session) -> Any:
         pool = self._pool()
         pool.leases.add(session)
-        mended = False
-        for _ in range(pool.size + 2):
+        deadline = time.monotonic() + self.request.options.get("pool_timeout", POOL_TIMEOUT)
+        dead = 0
+        while dead < pool.size + 2:
             try:
                 connection = pool.engine.raw_connection()
             except PoolTimeoutError as error:
-                if not mended and pool.mend():
-                    mended = True
+                if pool.mend() or time.monotonic() < deadline:
                     continue
                 raise StorageTimeoutError(
                     f"{self.dialect.name} at {self.place}: all connections of the pool were busy until its time-out; "
@@ -119,6 +123,7 @@ class Database:
                 return connection
             # Killed on the server or by an idle time-out while it lay in the pool: nothing was sent on it.
             connection.invalidate()
+            dead += 1
         raise StorageConnectionError(
             f"{self.dialect.name} at {self.place}: every new connection was closed at once by the server",
             backend=self.dialect.name,

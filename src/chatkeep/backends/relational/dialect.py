@@ -68,6 +68,8 @@ class Dialect(Statements):
     """How long a writer queues up in this process, where the dialect has a gate."""
     capabilities: Capabilities = CAPABILITIES
     async_bridge: Bridge = "greenlet"
+    pool_slice = 0.5
+    """Seconds that SQLAlchemy's pool waits at a time; the database goes on waiting, and looks for lost places."""
     rows_per_insert = 5000
     bytes_per_insert = 32 * 1024 * 1024
     """An append beyond either is stored by several statements in one transaction."""

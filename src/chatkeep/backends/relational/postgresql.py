@@ -130,7 +130,7 @@ class PostgresqlDialect(Dialect):
             request.url.set(drivername="postgresql+psycopg"),
             pool_size=options.get("pool_size", 10),
             max_overflow=0,
-            pool_timeout=options.get("pool_timeout", 30.0),
+            pool_timeout=self.pool_slice,
             pool_recycle=options.get("pool_recycle", 1800.0),
             pool_reset_on_return=None,
             connect_args=connect_args(options),

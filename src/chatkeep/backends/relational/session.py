@@ -79,7 +79,7 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """All statements inside are applied together, or none."""
         if self._gate is not None:
-            self._turn = self._gate.take_turn(self.dialect.turn_seconds)
+            self._turn = self._gate.take_turn(self, self.dialect.turn_seconds)
         # Before BEGIN: an interrupt may arrive after it took effect and before it returns.
         self._in_transaction = True
         self._execute(self.dialect.sql("BEGIN"))

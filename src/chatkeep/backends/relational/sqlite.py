@@ -68,7 +68,7 @@ class SqliteDialect(Dialect):
             poolclass=pool.QueuePool,
             pool_size=1 if in_memory else options.get("pool_size", 8),
             max_overflow=0,
-            pool_timeout=options.get("pool_timeout", 30.0),
+            pool_timeout=self.pool_slice,
             pool_reset_on_return=None,
             _initialize=False,
         )

@@ -16,9 +16,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chatkeep.errors import StorageError
+
+if TYPE_CHECKING:
+    from chatkeep.backends.relational.session import Session
 
 FORK_SECONDS = 5.0
 """How long a fork waits for operations under way. After it, the child can't use the repositories it inherited."""
@@ -37,6 +40,7 @@ class FileGate:
         self._inside: weakref.WeakSet[object] = weakref.WeakSet()
         self._forking = False
         self._writers = threading.Lock()
+        self._writing: weakref.ref[Session] | None = None
 
     def add(self, owner: Any, close_idle: Callable[[Any], None]) -> None:
         """Before a fork, `close_idle(owner)` closes the idle connections; the owner is held weakly."""
@@ -61,13 +65,18 @@ class FileGate:
             if self._forking:
                 self._turn.notify_all()
 
-    def take_turn(self, seconds: float) -> threading.Lock | None:
+    def take_turn(self, session: Session, seconds: float) -> threading.Lock | None:
         """Queue up to write; the lock to release after it. None after `seconds`: SQLite's own lock then decides."""
-        writers = self._writers
-        if writers.acquire(timeout=seconds):
-            return writers
-        # Held for too long, or lost to an interrupt: a new queue for those who come.
-        self._writers = threading.Lock()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            writers = self._writers
+            if writers.acquire(timeout=min(left, 0.25)):
+                self._writing = weakref.ref(session)
+                return writers
+            holder = None if self._writing is None else self._writing()
+            if (holder is None or not holder.is_open) and writers is self._writers:
+                # Lost: an exception out of a signal handler came between taking the turn and noting it.
+                self._writers = threading.Lock()
         return None
 
     def before_fork(self) -> None:

@@ -114,19 +114,11 @@ class TestC21Injection:
             directory_cursor("id", DirectoryKey(conversation_id))
             for conversation_id in ("a\0b", "", " a", "a" * 256, "a\nb")
         ]
-        for bad in (
-            "",
-            "x",
-            "'; --",
-            "AAAA",
-            cursor[:-2],
-            cursor + "AAAA",
-            "ünï",
-            "p1",
-            json.dumps(["id", {}]),
-            *forged,
-        ):
+        for bad in ("", "x", "'; --", "AAAA", cursor[:-2], cursor + "AAAA", "ünï", "p1", json.dumps(["id", {}])):
             with pytest.raises(ValueError, match="cursor"):
+                owned.list_conversations(cursor=bad)
+        for bad in forged:
+            with pytest.raises(ValueError, match=r"cursor|id"):
                 owned.list_conversations(cursor=bad)
         for moment in (None, dt.datetime(2026, 1, 1)):
             with pytest.raises(ValueError, match="cursor"):
