@@ -1,6 +1,7 @@
-"""A store of one's own: each conversation is a JSON file of a directory, `jsonfiles:DIRECTORY`.
+"""A store of one's own: each conversation is a file of JSON lines in a directory, `jsonfiles:DIRECTORY`.
 
-It belongs to one process at a time: several would overwrite each other's appends, so it doesn't claim otherwise.
+The first line is the id, each further one a message. A directory belongs to one process at a time: several would
+overwrite each other's appends, so the store doesn't claim otherwise.
 """
 
 import hashlib
@@ -26,19 +27,24 @@ class JsonFileStore(ChatMemoryStore):
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def find_conversation_ids(self) -> list[str]:
-        return [json.loads(path.read_bytes())["id"] for path in self.directory.glob("*.json")]
+        ids = []
+        for path in self.directory.glob("*.jsonl"):
+            with path.open(encoding="ascii") as file:
+                ids.append(json.loads(file.readline()))
+        return ids
 
     def find_by_conversation_id(self, conversation_id: str) -> list[Message]:
         try:
-            stored = json.loads(self._path(conversation_id).read_bytes())
+            lines = self._path(conversation_id).read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
             return []
-        return [Message.from_dict(message) for message in stored["messages"]]
+        return [Message.from_dict(json.loads(line)) for line in lines[1:]]
 
     def save_all(self, conversation_id: str, messages: list[Message]) -> None:
         path = self._path(conversation_id)
         with path.with_suffix(".new").open("w", encoding="ascii") as file:
-            json.dump({"id": conversation_id, "messages": [message.to_dict() for message in messages]}, file)
+            for value in (conversation_id, *(message.to_dict() for message in messages)):
+                file.write(json.dumps(value) + "\n")
             file.flush()
             os.fsync(file.fileno())
         path.with_suffix(".new").replace(path)  # a reader sees the old file or the new one
@@ -50,7 +56,7 @@ class JsonFileStore(ChatMemoryStore):
 
     def _path(self, conversation_id: str) -> Path:
         # A hash: ids hold slashes, are longer than file names may be, and differ by case alone.
-        return self.directory / f"{hashlib.sha256(conversation_id.encode()).hexdigest()}.json"
+        return self.directory / f"{hashlib.sha256(conversation_id.encode()).hexdigest()}.jsonl"
 
     def _sync(self) -> None:
         if os.name == "posix":  # where the names of a directory must be written out by themselves

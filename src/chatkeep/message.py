@@ -14,6 +14,7 @@ import msgspec
 from chatkeep import values
 from chatkeep.errors import InvalidMessageError, UnstorableValueError
 from chatkeep.identifiers import check_message_id, new_message_id
+from chatkeep.times import utc
 
 SYSTEM = "system"
 USER = "user"
@@ -23,9 +24,6 @@ KNOWN_ROLES = (SYSTEM, USER, ASSISTANT, TOOL)
 MAX_ROLE_LENGTH = 64
 MAX_RESULT_DEPTH = 32
 """Tool results inside of tool results; no provider nests more than one."""
-
-EARLIEST = dt.datetime(1000, 1, 1, tzinfo=dt.UTC)
-"""The oldest `created_at`: MySQL's DATETIME begins here, and one promise holds on every engine."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -220,7 +218,7 @@ class Message(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The message as JSON values, tagged with format and version; `from_dict` gives an equal message."""
-        from chatkeep.storage.codec import message_to_dict
+        from chatkeep.storage.dictform import message_to_dict
 
         return message_to_dict(self)
 
@@ -230,7 +228,7 @@ class Message(msgspec.Struct, frozen=True):
 
         Unknown fields are kept in `extra`. Raises InvalidMessageError with the path of what is wrong.
         """
-        from chatkeep.storage.codec import message_from_dict
+        from chatkeep.storage.dictform import message_from_dict
 
         return message_from_dict(data)
 
@@ -246,28 +244,6 @@ def check_role(role: object) -> None:
     text = str(role)
     if not 1 <= len(text) <= MAX_ROLE_LENGTH or values.UNSAFE_IN_NAMES.search(text) or text != text.strip():
         raise InvalidMessageError(f"role {role!r}: 1 to {MAX_ROLE_LENGTH} characters, no control characters")
-
-
-def utc(value: object) -> dt.datetime:
-    """An aware datetime as plain UTC with microseconds, the resolution that every engine keeps."""
-    if not isinstance(value, dt.datetime):
-        raise UnstorableValueError(f"created_at: expected an aware datetime, got {type(value).__name__}")
-    if value.utcoffset() is None:
-        raise InvalidMessageError("created_at: naive datetime; give it a time zone, as in datetime.now(timezone.utc)")
-    if type(value) is dt.datetime and value.tzinfo is dt.UTC:
-        moment = value
-    else:
-        if getattr(value, "nanosecond", 0):
-            raise UnstorableValueError("created_at: nanoseconds would be lost; round to microseconds first")
-        try:
-            moved = value.astimezone(dt.UTC)
-        except OverflowError as exc:
-            raise InvalidMessageError("created_at: outside of the years 1000 to 9999 in UTC") from exc
-        # Subclasses (a frozen clock's, pandas') would not come back as what they are.
-        moment = dt.datetime.combine(moved.date(), moved.time(), dt.UTC)
-    if moment < EARLIEST:
-        raise InvalidMessageError("created_at: outside of the years 1000 to 9999 in UTC")
-    return moment.replace(fold=0) if moment.fold else moment
 
 
 def _content(content: Content | None) -> tuple[Part, ...]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import doctest
-import json
 import os
 import subprocess
 import sys
@@ -82,13 +81,15 @@ def test_a_broken_file_is_loud_and_leaves_the_others_readable(tmp_path: Path) ->
     with repository_over(store) as repository:
         for name in ("broken", "foreign", "whole"):
             repository.append(name, Message.user(name))
-        store._path("broken").write_text('{"id": "broken", "messages": [')
-        store._path("foreign").write_text(json.dumps({"id": "foreign", "messages": [{"format": "chatkeep/9"}]}))
+        store._path("broken").write_text('"broken"\n{"format": \n')
+        store._path("foreign").write_text('"foreign"\n{"format": "chatkeep/9"}\n')
         with pytest.raises(StorageError, match="JSONDecodeError"):
             repository.find_by_conversation_id("broken")
         with pytest.raises(StoredDataError, match="chatkeep/9"):
             repository.find_by_conversation_id("foreign")
         assert repository.find_by_conversation_id("whole")[0].text == "whole"
+        assert repository.find_conversation_ids() == ["broken", "foreign", "whole"]
+        assert repository.delete_by_conversation_id("broken") is True
 
 
 def test_a_write_that_dies_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from chatkeep import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from chatkeep import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult, times
 from chatkeep.storage import codec
 
 FOLDER = Path(__file__).parent / "format-1"
@@ -91,7 +91,7 @@ def golden(kind: str, message: Message) -> dict[str, Any]:
     )
     record = codec.encode(whole, "message", sys.maxsize)
     row = {name: getattr(record, name) for name in ("message_id", "role", "content", "body")}
-    return {"row": {**row, "created_at": codec.format_time(record.created_at)}, "message": whole.to_dict()}
+    return {"row": {**row, "created_at": times.format_time(record.created_at)}, "message": whole.to_dict()}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatkeep import Message
+from chatkeep import Message, times
 from chatkeep.storage import codec
 from chatkeep.storage.record import MessageRecord
 from tests.golden import make_format_1
@@ -22,7 +22,7 @@ FILES = sorted(FOLDER.glob("*.json"))
 def read(path: Path) -> tuple[MessageRecord, dict[str, Any]]:
     data = json.loads(path.read_text(encoding="ascii"))
     row = data["row"]
-    return MessageRecord(**{**row, "created_at": codec.parse_time(row["created_at"], "created_at")}), data["message"]
+    return MessageRecord(**{**row, "created_at": times.parse_time(row["created_at"], "created_at")}), data["message"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

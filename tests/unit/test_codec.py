@@ -27,7 +27,7 @@ from chatkeep import (
 )
 from chatkeep.conformance import strategies
 from chatkeep.message import MAX_RESULT_DEPTH
-from chatkeep.storage import codec
+from chatkeep.storage import codec, jsontext
 from chatkeep.storage.record import MessageRecord
 from chatkeep.values import MAX_DEPTH
 
@@ -72,8 +72,8 @@ class TestRoundTrip:
 
     @given(strategies.json_values)
     def test_any_json_value_has_one_text(self, value: Any) -> None:
-        text = codec.dump_json(value)
-        assert json.dumps(codec.load_json(text)) == json.dumps(value) == json.dumps(json.loads(text))
+        text = jsontext.dump_json(value)
+        assert json.dumps(jsontext.load_json(text)) == json.dumps(value) == json.dumps(json.loads(text))
 
     @pytest.mark.parametrize("number", [1, 1.0, True, -0.0, 0.0, 2**63, 2**64, -(10**400), 1e16, 5e-324, 0.1 + 0.2])
     def test_numbers_keep_kind_and_value(self, number: Any) -> None:

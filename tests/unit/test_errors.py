@@ -22,6 +22,7 @@ TREE = {
     "UnsupportedOperationError": "ChatkeepError",
     "StorageError": "ChatkeepError",
     "StorageConnectionError": "StorageError",
+    "StorageAccessError": "StorageError",
     "StorageTimeoutError": "StorageError",
     "ContentionError": "StorageError",
     "StorageCapacityError": "StorageError",

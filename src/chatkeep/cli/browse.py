@@ -149,7 +149,8 @@ def _pages(
 def _print_lines(pages: Iterable[tuple[list[Conversation], str | None]], as_json: bool) -> None:
     import msgspec
 
-    from chatkeep.storage.codec import dump_json, format_time
+    from chatkeep.storage.jsontext import dump_json
+    from chatkeep.times import format_time
 
     for conversation in itertools.chain.from_iterable(items for items, _ in pages):
         updated = format_time(conversation.updated_at)

@@ -14,7 +14,8 @@ from chatkeep.cli import output
 from chatkeep.cli.text import count, local, one_line, safe, size
 from chatkeep.conversation import Conversation, HistoryEntry
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from chatkeep.storage.codec import UNREADABLE, dump_json
+from chatkeep.storage.codec import UNREADABLE
+from chatkeep.storage.jsontext import dump_json
 
 ROLE_COLOURS = {"system": "magenta", "developer": "magenta", "user": "cyan", "assistant": "green", "tool": "yellow"}
 LONG_ARGUMENTS = 72

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chatkeep import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from chatkeep.identifiers import new_message_id
-from chatkeep.message import EARLIEST
+from chatkeep.times import EARLIEST
 
 FIELDS = {"type", "text", "signature", "mime_type", "data", "url", "name", "id", "arguments", "call_id", "content"}
 FIELDS |= {"is_error", "format", "role", "parts", "created_at", "metadata"}

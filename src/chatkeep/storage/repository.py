@@ -13,11 +13,13 @@ from chatkeep.capabilities import Capabilities
 from chatkeep.conversation import Conversation, HistoryEntry, Page, PurgeReport
 from chatkeep.errors import ConversationNotFoundError, InvalidMessageError, UnsupportedOperationError
 from chatkeep.identifiers import check_conversation_id, check_message_id, check_owner, check_title
-from chatkeep.message import Message, utc
+from chatkeep.message import Message
 from chatkeep.storage import checks, codec
 from chatkeep.storage.backend import Backend, DirectoryKey, Write
+from chatkeep.storage.jsontext import dump_json
 from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Never, Purged, Unset
 from chatkeep.storage.runner import Call
+from chatkeep.times import utc
 from chatkeep.values import copied_object
 
 T = TypeVar("T")
@@ -166,7 +168,7 @@ class Calls:
         new_title = title if title is UNSET else check_title(title)
         new_metadata: str | Unset | None = UNSET
         if metadata is not UNSET:
-            new_metadata = codec.dump_json(copied_object(metadata, "metadata")) if metadata != {} else None
+            new_metadata = dump_json(copied_object(metadata, "metadata")) if metadata != {} else None
             self._check_metadata_size(new_metadata)
 
         def work(_: bool) -> Conversation:

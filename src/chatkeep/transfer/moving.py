@@ -12,8 +12,9 @@ from chatkeep.conversation import Conversation
 from chatkeep.errors import InvalidMessageError
 from chatkeep.message import Message
 from chatkeep.repository import ChatMemoryRepository
-from chatkeep.storage.codec import load_json, parse_time
+from chatkeep.storage.jsontext import load_json
 from chatkeep.storage.record import UNSET, Unset
+from chatkeep.times import parse_time
 from chatkeep.transfer.reading import chosen, walk
 from chatkeep.transfer.writing import BATCH_MESSAGES, PlacedError, Progress, Tally, Writer, no_progress
 

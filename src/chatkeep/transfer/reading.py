@@ -9,7 +9,8 @@ from chatkeep.conversation import Conversation, HistoryEntry
 from chatkeep.errors import ConversationNotFoundError
 from chatkeep.message import Media, Message, Opaque, Part, ToolCall, ToolResult
 from chatkeep.repository import ChatMemoryRepository
-from chatkeep.storage.codec import dump_json, format_time
+from chatkeep.storage.jsontext import dump_json
+from chatkeep.times import format_time
 
 PAGE_BYTES = 4 * 1024 * 1024
 """About what a page may hold in memory; one message may be larger."""

@@ -20,8 +20,8 @@ from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
 from chatkeep.backends.relational.sqlite_files import FileGate, gate_of
 from chatkeep.errors import ConfigurationError
-from chatkeep.storage.codec import format_time
 from chatkeep.storage.record import MessageRecord
+from chatkeep.times import format_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
