@@ -36,7 +36,7 @@ def open_repository(
     `schema`: "migrate" brings the tables to this version, "validate" only checks, "ignore" does neither; "auto" (the
     default) migrates embedded engines and validates servers, whose schema is never changed unasked.
     `owner`: the tenant or user whose conversations are seen, `""` when nobody is named.
-    `ttl`: the life of messages unless a call says otherwise; None: no expiry.
+    `ttl`: the life of messages unless a call says otherwise; `NEVER` for none, also against the configuration.
     `options`: `on_unreadable` ("raise" or "keep"), `password`, `retry_timeout`, and the backend's own, such as
     `pool_size`; the same names work in the URL's query and in the configuration.
 
