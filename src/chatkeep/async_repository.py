@@ -97,7 +97,7 @@ class AsyncChatMemoryRepository(RepositoryBase[AsyncRunner]):
         if not self._closed:
             self._closed = True
             if self._root is None:
-                await self._runner.run(Call(lambda _: self._calls.backend.close(), repeatable=False))
+                await self._runner.run(Call(lambda _: self._unchecked.backend.close(), repeatable=False))
                 self._runner.close()
 
     async def __aenter__(self) -> Self:
@@ -110,7 +110,6 @@ class AsyncChatMemoryRepository(RepositoryBase[AsyncRunner]):
         await self.close()
 
     async def _run(self, call: Call[T]) -> T:
-        self._check_open()
         return await self._runner.run(call)
 
 

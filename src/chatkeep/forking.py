@@ -31,21 +31,18 @@ def _in_child() -> None:
 
 
 class Lock:
-    """A lock that is free again in a forked child."""
+    """A lock that is free again in a forked child: `with lock.now:`.
 
-    def __init__(self, make: Callable[[], threading.Lock] = threading.Lock) -> None:
-        self._make = make
+    `now` is the lock itself and not a method around it: between a C lock's `__enter__` and the body no signal handler
+    runs, so that an exception out of one can't leave it locked.
+    """
+
+    def __init__(self) -> None:
         self._renew()
         call_in_child(self._renew)
 
     def _renew(self) -> None:
-        self._lock = self._make()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.now = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

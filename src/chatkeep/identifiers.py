@@ -70,7 +70,7 @@ def new_message_id() -> str:
     share a millisecond or the clock runs backwards. Order in a conversation never depends on it.
     """
     global _last
-    with _lock:
+    with _lock.now:
         # 1/4096 of a millisecond; one more than the last where the clock stands still.
         _last = max(_last + 1, time.time_ns() * 4096 // 1_000_000)
         ticks = _last

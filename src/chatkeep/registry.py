@@ -26,7 +26,7 @@ def register_backend(plugin: BackendPlugin) -> None:
 
     Raises ConfigurationError where another backend has the name or one of the schemes.
     """
-    with _lock:
+    with _lock.now:
         for other in [*_registered.values(), *(_builtin(name) for name in BUILTIN)]:
             taken = {other.name, *other.schemes} & {plugin.name, *plugin.schemes}
             if taken and other is not plugin:

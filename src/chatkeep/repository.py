@@ -27,25 +27,31 @@ class RepositoryBase(Generic[R]):
     """What the sync and the async class share: owner scope, capabilities, life cycle."""
 
     def __init__(self, calls: Calls, runner: R, root: RepositoryBase[R] | None = None) -> None:
-        self._calls = calls
+        self._unchecked = calls
         self._runner = runner
         self._root = root
         self._closed = False
 
     @property
+    def _calls(self) -> Calls:
+        # Before the arguments are looked at: of a closed repository nothing else matters.
+        self._check_open()
+        return self._unchecked
+
+    @property
     def capabilities(self) -> Capabilities:
         """What this backend can do; each field is a sentence."""
-        return self._calls.capabilities
+        return self._unchecked.capabilities
 
     @property
     def backend(self) -> str:
         """The backend's name: `sqlite`, `postgresql`, …"""
-        return self._calls.backend.name
+        return self._unchecked.backend.name
 
     @property
     def owner(self) -> str:
         """The owner whose conversations this handle sees; `""` when nobody is named."""
-        return self._calls.owner
+        return self._unchecked.owner
 
     def for_owner(self, owner: str) -> Self:
         """A handle on the conversations of `owner` alone, over the same connections. No I/O.
@@ -244,7 +250,7 @@ class ChatMemoryRepository(RepositoryBase[SyncRunner]):
             self._closed = True
             if self._root is None:
                 self._runner.close()
-                self._calls.backend.close()
+                self._unchecked.backend.close()
 
     def __enter__(self) -> Self:
         self._check_open()
@@ -256,5 +262,4 @@ class ChatMemoryRepository(RepositoryBase[SyncRunner]):
         self.close()
 
     def _run(self, call: Call[T]) -> T:
-        self._check_open()
         return self._runner.run(call)

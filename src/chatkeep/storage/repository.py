@@ -163,8 +163,8 @@ class Calls:
     def update_conversation(
         self, conversation_id: str, title: str | Unset | None, metadata: dict[str, Any] | Unset
     ) -> Call[Conversation]:
-        self._require("conversation_metadata")
         check_conversation_id(conversation_id)
+        self._require("conversation_metadata")
         new_title = title if title is UNSET else check_title(title)
         new_metadata: str | Unset | None = UNSET
         if metadata is not UNSET:

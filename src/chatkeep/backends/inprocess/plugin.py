@@ -14,7 +14,7 @@ def _open(request: OpenRequest) -> InProcessBackend:
     name = request.url.database
     if not name:
         return InProcessBackend(Space())
-    with _lock:
+    with _lock.now:
         return InProcessBackend(_named.setdefault(name, Space()))
 
 

@@ -56,11 +56,11 @@ class InProcessBackend(Backend):
         self._space = space
 
     def find_conversation_ids(self, owner: str) -> list[str]:
-        with self._space.lock:
+        with self._space.lock.now:
             return sorted(key[1] for key in self._space.conversations if key[0] == owner)
 
     def find_messages(self, owner: str, conversation_id: str, limit: int | None) -> list[MessageRecord]:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             if conversation is None:
                 return []
@@ -68,7 +68,7 @@ class InProcessBackend(Backend):
             return list(newest)[::-1]
 
     def append(self, write: Write, *, reconcile: bool = False) -> int:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(write.owner, write.conversation_id)
             new = write.records if conversation is None else self._unstored(conversation, write)
             if conversation is not None and not new:
@@ -88,7 +88,7 @@ class InProcessBackend(Backend):
             return record.version
 
     def replace(self, write: Write) -> int:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(write.owner, write.conversation_id)
             self._check_version(write, conversation)
             record = self._changed(write, conversation)
@@ -96,25 +96,26 @@ class InProcessBackend(Backend):
             if conversation is not None and not write.ttl.explicit:
                 stored = {row.message_id: row for row in _live(conversation.messages.values())}
             rows = {}
+            expires_at = _expiry(write)
             for new_row in write.records:
                 earlier = stored.get(new_row.message_id)
-                rows[new_row.message_id] = self._placed(new_row, earlier.expires_at if earlier else _expiry(write))
+                rows[new_row.message_id] = self._placed(new_row, earlier.expires_at if earlier else expires_at)
             self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows)
             return record.version
 
     def current_version(self, owner: str, conversation_id: str) -> int:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             return 0 if conversation is None else conversation.record.version
 
     def delete(self, owner: str, conversation_id: str) -> bool:
-        with self._space.lock:
+        with self._space.lock.now:
             return self._space.conversations.pop((owner, conversation_id), None) is not None
 
     def history(
         self, owner: str, conversation_id: str, after: int | None, before: int | None, limit: int
     ) -> list[MessageRecord]:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             if conversation is None:
                 return []
@@ -126,12 +127,12 @@ class InProcessBackend(Backend):
             return within[-limit:] if after is None and before is not None else within[:limit]
 
     def count_messages(self, owner: str, conversation_id: str) -> int:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             return 0 if conversation is None else sum(1 for _ in _live(conversation.messages.values()))
 
     def delete_messages(self, owner: str, conversation_id: str, message_ids: Sequence[str]) -> int:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             if conversation is None:
                 return 0
@@ -144,14 +145,14 @@ class InProcessBackend(Backend):
             return deleted
 
     def get_conversation(self, owner: str, conversation_id: str) -> ConversationRecord | None:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             return None if conversation is None else _counted(conversation)
 
     def update_conversation(
         self, owner: str, conversation_id: str, title: str | Unset | None, metadata: str | Unset | None
     ) -> ConversationRecord | None:
-        with self._space.lock:
+        with self._space.lock.now:
             conversation = self._get(owner, conversation_id)
             if conversation is None:
                 return None
@@ -169,7 +170,7 @@ class InProcessBackend(Backend):
             age = _EPOCH - record.updated_at if order == "updated" else dt.timedelta(0)
             return age, record.conversation_id
 
-        with self._space.lock:
+        with self._space.lock.now:
             found = sorted(
                 (entry.record for (of, _), entry in self._space.conversations.items() if of == owner), key=key
             )
@@ -182,8 +183,9 @@ class InProcessBackend(Backend):
         return _now()
 
     def purge_expired(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
+        # In one batch: there is no transaction to keep small, and a second pass would look at everything again.
         purged = Purged()
-        with self._space.lock:
+        with self._space.lock.now:
             for (of, conversation_id), conversation in list(self._space.conversations.items()):
                 if of != owner:
                     continue
@@ -192,22 +194,20 @@ class InProcessBackend(Backend):
                     for row in conversation.messages.values()
                     if row.expires_at is not None and row.expires_at <= before
                 ]
-                taken = expired if dry_run else expired[: batch_size - purged.messages]
-                purged.messages += len(taken)
-                purged.conversations += bool(taken) and len(taken) == len(conversation.messages)
-                if not dry_run:
-                    for message_id in taken:
-                        del conversation.messages[message_id]
-                    if taken and not conversation.messages:
-                        del self._space.conversations[owner, conversation_id]
-                    if purged.messages == batch_size:
-                        purged.more = True
-                        break
+                purged.messages += len(expired)
+                whole = bool(expired) and len(expired) == len(conversation.messages)
+                purged.conversations += whole
+                if dry_run:
+                    continue
+                if whole:
+                    del self._space.conversations[owner, conversation_id]
+                for message_id in expired:
+                    del conversation.messages[message_id]
         return purged
 
     def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         purged = Purged()
-        with self._space.lock:
+        with self._space.lock.now:
             for key, conversation in list(self._space.conversations.items()):
                 if key[0] == owner and conversation.record.updated_at < before:
                     purged.conversations += 1

@@ -81,7 +81,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connections of this process; those of other event loops without their loop."""
-        with self._lock:
+        with self._lock.now:
             self._closed = True
             pools, self._pools = dict(self._pools), {}
         self._finalizer.detach()
@@ -159,7 +159,7 @@ class Database:
         pool = self._pools.get(self._key())
         if pool is not None and self._process == os.getpid() and pool.is_current():
             return pool
-        with self._lock:
+        with self._lock.now:
             return self._new_pool()
 
     def _new_pool(self) -> _Pool:

@@ -263,6 +263,11 @@ def _state(error: Exception) -> str:
 
 
 def _open(request: OpenRequest) -> RelationalBackend:
+    if not request.url.host and "@" in (request.url.database or ""):
+        # A slash too many: the account would be taken, and shown, as the name of the database.
+        raise ConfigurationError(
+            "postgresql: the URL has no host before its @; expected postgresql://user@host/database"
+        )
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

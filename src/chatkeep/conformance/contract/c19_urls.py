@@ -128,17 +128,18 @@ class TestC19Urls:
             harness.open(form, url)
 
     def test_an_option_means_the_same_in_both_places(
-        self, opened: Opened, namespace: str, conversation_id: str
+        self, harness: Harness, opened: Opened, namespace: str, conversation_id: str
     ) -> None:
         """The query of the URL and the keyword, which wins; and SQLAlchemy's URL object."""
         owner = new_id("owner")
-        in_query = opened(with_query(namespace, f"owner={owner}&ttl=1h"))
+        can_expire = harness.expected_capabilities.ttl
+        in_query = opened(with_query(namespace, f"owner={owner}" + "&ttl=1h" * can_expire))
         as_keyword = opened(namespace, owner=owner)
         both = opened(with_query(namespace, "owner=nobody"), owner=owner)
         assert (in_query.owner, as_keyword.owner, both.owner) == (owner, owner, owner)
         in_query.append(conversation_id, said(1))
         assert as_keyword.count_messages(conversation_id) == 1
-        assert as_keyword.history(conversation_id).items[0].expires_at is not None
+        assert (as_keyword.history(conversation_id).items[0].expires_at is not None) == can_expire
         if "//" in namespace:
             assert opened(make_url(namespace)).backend == in_query.backend  # type: ignore[arg-type]
 
@@ -162,7 +163,7 @@ class TestC19Urls:
         (tmp_path / "pyproject.toml").write_text(f"[tool.chatkeep]\nurl = '{namespace}'\nowner = 'project'\n")
         with harness.open(form, None) as repository:  # type: ignore[arg-type]
             assert (repository.backend, repository.owner) == (harness.backend, "project")
-        (tmp_path / "chatkeep.toml").write_text(f"url = '{namespace}'\nowner = 'own'\nttl = '90d'\n")
+        (tmp_path / "chatkeep.toml").write_text(f"url = '{namespace}'\nowner = 'own'\nretry_timeout = '9s'\n")
         with harness.open(form, None) as repository:  # type: ignore[arg-type]
             assert repository.owner == "own"
         monkeypatch.setenv("CHATKEEP_OWNER", "environment")

@@ -11,7 +11,7 @@ import pytest
 
 from chatkeep import ChatkeepError, ChatMemoryRepository, InvalidOwnerError, Message
 from chatkeep.conformance.fixtures import Opened
-from chatkeep.conformance.harness import needs
+from chatkeep.conformance.harness import Harness, needs, require
 from chatkeep.conformance.support import in_threads, new_id, said, texts
 
 READS: dict[str, Callable[[ChatMemoryRepository, str], Any]] = {
@@ -46,6 +46,14 @@ WRITES: dict[str, Callable[[ChatMemoryRepository, str, list[Message]], object]] 
 }
 """Each acts on the same conversation id and knows the other's message ids."""
 
+WRITES_NEED = {
+    "append expecting nothing": "conditional_writes",
+    "update_conversation": "conversation_metadata",
+    "purge_expired": "purge",
+    "purge_idle": "purge",
+}
+"""The capability without which such a write is refused, which TestCapabilities checks."""
+
 
 class TestC21Owners:
     """(owner, conversation id) is the identity of a conversation."""
@@ -71,12 +79,15 @@ class TestC21Owners:
     @pytest.mark.parametrize("exists", [False, True], ids=["mine is absent", "mine exists"])
     def test_no_write_changes_another_owner_s_data(
         self,
+        harness: Harness,
         pair: tuple[ChatMemoryRepository, ChatMemoryRepository],
         conversation_id: str,
         name: str,
         exists: bool,
     ) -> None:
         """Whether my conversation of that id exists or not; afterwards theirs is as it was in every read."""
+        if name in WRITES_NEED:
+            require(harness, WRITES_NEED[name])
         mine, theirs = pair
         messages = said(3, "theirs")
         theirs.append(conversation_id, messages)
