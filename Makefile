@@ -18,6 +18,8 @@ venv: $(STAMP) ## Make .venv with chatkeep and everything its development needs
 
 # pip 25.1 is the first that knows dependency groups; the pip that comes with Python 3.11 to 3.13 is older.
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than Python 3.11; name another: make PYTHON=python3.12 …" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev

@@ -194,7 +194,8 @@ def _configured(directory: Path) -> dict[str, tuple[Any, str]]:
     found = _from_file(directory)
     for variable, value in os.environ.items():
         # CHATKEEP_TEST_*: the addresses of servers for the project's own tests.
-        if variable.startswith(PREFIX) and not variable.startswith(PREFIX + "TEST_"):
+        # Empty is how compose files and shells write "not set".
+        if value and variable.startswith(PREFIX) and not variable.startswith(PREFIX + "TEST_"):
             found[variable.removeprefix(PREFIX).lower()] = (value, variable)
     return found
 

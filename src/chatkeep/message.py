@@ -173,12 +173,12 @@ class Message(msgspec.Struct, frozen=True):
     @classmethod
     def system(cls, content: Content, **fields: Any) -> Message:
         """A system message from text or parts; `fields` are `id`, `created_at`, `name`, `metadata`."""
-        return cls(SYSTEM, _content(content), **fields)
+        return cls(SYSTEM, _given(content), **fields)
 
     @classmethod
     def user(cls, content: Content, **fields: Any) -> Message:
         """A user message from text or parts; `fields` are `id`, `created_at`, `name`, `metadata`."""
-        return cls(USER, _content(content), **fields)
+        return cls(USER, _given(content), **fields)
 
     @classmethod
     def assistant(
@@ -198,7 +198,7 @@ class Message(msgspec.Struct, frozen=True):
         **fields: Any,
     ) -> Message:
         """A tool message that answers the call `call_id`; `name` is the tool's."""
-        body = content if isinstance(content, str) else _content(content)
+        body = content if isinstance(content, str) else _given(content)
         return cls(TOOL, (ToolResult(call_id, body, name, is_error),), **fields)
 
     @property
@@ -244,6 +244,12 @@ def check_role(role: object) -> None:
     text = str(role)
     if not 1 <= len(text) <= MAX_ROLE_LENGTH or values.UNSAFE_IN_NAMES.search(text) or text != text.strip():
         raise InvalidMessageError(f"role {role!r}: 1 to {MAX_ROLE_LENGTH} characters, no control characters")
+
+
+def _given(content: Content) -> tuple[Part, ...]:
+    if content is None:
+        raise UnstorableValueError("content: expected str or parts, got None")
+    return _content(content)
 
 
 def _content(content: Content | None) -> tuple[Part, ...]:

@@ -4,7 +4,6 @@ A mutant names the tests of the suite that must notice it. Most are subclasses; 
 core, where the fault lies above the backends.
 """
 
-import contextlib
 import datetime as dt
 import json
 import logging
@@ -17,9 +16,13 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+# Each module that is patched is imported here: one that only the inner run imported would be another module here.
+from chatkeep import Message, config
 from chatkeep.backends.inprocess import plugin, store
 from chatkeep.backends.inprocess.store import InProcessBackend
-from chatkeep.errors import ContentionError
+from chatkeep.errors import ContentionError, StoredDataError
+from chatkeep.repository import RepositoryBase
+from chatkeep.storage import checks, codec, repository, runner
 from chatkeep.storage.backend import Write
 from chatkeep.storage.record import MessageRecord, Purged, Ttl
 
@@ -109,8 +112,6 @@ class PagesBackwardFromTheStart(InProcessBackend):
 
 @caught_by("TestC01Order::test_a_limit_that_is_no_whole_number_is_a_type_error")
 def takes_any_limit(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import checks
-
     patch.setattr(checks, "check_limit", lambda limit, name="limit": int(limit))
 
 
@@ -251,10 +252,6 @@ class CutsIntegers(ChangesBodies):
 
 @caught_by("TestC10SafeLoading", "TestC10SafeLoading::test_one_broken_row_breaks_nothing_else")
 def skips_what_it_cannot_read(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep import Message
-    from chatkeep.errors import StoredDataError
-    from chatkeep.storage import codec
-
     real = codec.decode
 
     def decode(*arguments: Any, **options: Any) -> Any:
@@ -278,8 +275,6 @@ class CutsText(ChangesRecords):
 
 @caught_by("TestC11NothingCut::test_above_the_limit_both_numbers_are_told_before_any_statement")
 def has_no_limit(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import codec
-
     real = codec.encode
     patch.setattr(codec, "encode", lambda message, path, limit: real(message, path, 10**12))
 
@@ -336,8 +331,6 @@ class TakesIdsForPatterns(InProcessBackend):
 
 @caught_by("TestC13Identity::test_what_is_no_id_is_refused_by_every_call")
 def has_a_default_id(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import repository
-
     patch.setattr(repository, "check_conversation_id", lambda value: value or "default")
 
 
@@ -372,8 +365,6 @@ class CreatesAgain(InProcessBackend):
 
 @caught_by("TestC15Closing::test_a_closed_repository_says_so")
 def stays_open(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.repository import RepositoryBase
-
     patch.setattr(RepositoryBase, "_check_open", lambda self: None)
 
 
@@ -403,8 +394,6 @@ class CachesReads(InProcessBackend):
 
 @caught_by("TestC16NoAliasing::test_directory_values_are_not_shared")
 def shares_parsed_json(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import codec
-
     real, parsed = codec.load_json, {}
 
     def load_json(text: str) -> Any:
@@ -415,29 +404,26 @@ def shares_parsed_json(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(codec, "load_json", load_json)
 
 
-@caught_by("TestC17Contention::test_a_hot_key_takes_all_writers")
 class FailsWhenBusy(InProcessBackend):
     def append(self, write: Write, *, reconcile: bool = False) -> int:
         if random.random() < 0.05:
             raise ContentionError("busy", backend=self.name)
         return super().append(write)
 
-    @contextlib.contextmanager
-    def without_retries(self) -> Any:
-        yield
+
+@caught_by("TestC17Contention::test_a_hot_key_takes_all_writers")
+def shows_contention_to_the_caller(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plugin, "InProcessBackend", FailsWhenBusy)
+    patch.setattr(runner, "may_retry", lambda error, repeatable: False)
 
 
 @caught_by("TestC17Retries::test_a_passing_failure_is_retried")
 def never_retries(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import runner
-
     patch.setattr(runner, "may_retry", lambda error, repeatable: False)
 
 
 @caught_by("TestC17Retries::test_other_errors_are_not_retried")
 def retries_everything(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep.storage import runner
-
     patch.setattr(runner, "may_retry", lambda error, repeatable: isinstance(error, Exception))
 
 
@@ -446,16 +432,12 @@ def retries_everything(patch: pytest.MonkeyPatch) -> None:
 
 @caught_by("TestC19Urls::test_an_unknown_option_is_refused_with_the_known")
 def passes_over_unknown_options(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep import config
-
     real = config._parsed
     patch.setattr(config, "_parsed", lambda known, name, *rest: real(known, name, *rest) if name in known else None)
 
 
 @caught_by("TestC19Urls::test_an_unknown_scheme_is_refused_with_the_known")
 def guesses_the_backend(patch: pytest.MonkeyPatch) -> None:
-    from chatkeep import config
-
     patch.setattr(config, "find_backend", lambda scheme: plugin.BACKEND)
 
 

@@ -61,6 +61,9 @@ def purge(
     here = given(ctx, url, owner, debug)
     if not expired and idle is None:
         raise typer.BadParameter("say what to purge: --expired, --idle DURATION, or both", param_hint="--expired")
+    if idle is not None and idle.strip().replace(".", "", 1).isdecimal() and float(idle):
+        # Elsewhere a bare number means seconds; whoever types 90 here means days.
+        raise typer.BadParameter(f"{idle} of what? Give a unit: {idle}d, {idle}h, {idle}s", param_hint="--idle")
     try:
         older_than = None if idle is None else parse_duration(idle)
     except ValueError as exc:

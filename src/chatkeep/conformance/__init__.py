@@ -20,5 +20,6 @@ pytest.register_assert_rewrite("chatkeep.conformance.contract", "chatkeep.confor
 
 from chatkeep.conformance.fixtures import harness_fixture  # noqa: E402
 from chatkeep.conformance.harness import Harness, needs  # noqa: E402
+from chatkeep.conformance.own_store import StoreHarness  # noqa: E402
 
-__all__ = ["Harness", "harness_fixture", "needs"]
+__all__ = ["Harness", "StoreHarness", "harness_fixture", "needs"]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from chatkeep import ChatMemoryRepository, Message
 from chatkeep.conformance.harness import READER, Harness
-from chatkeep.conversation import HistoryEntry
+from chatkeep.conversation import HistoryEntry, Page
 
 T = TypeVar("T")
 
@@ -43,14 +43,20 @@ def messages_of(entries: Iterable[HistoryEntry]) -> list[Message]:
     return [entry.message for entry in entries]
 
 
+def all_pages(first: Page[T], ask: Callable[[str], Page[T]], most: int = 1000) -> list[Page[T]]:
+    """The first page and those that follow it, as `ask(cursor)` gives them; fails where they never end."""
+    pages = [first]
+    while (cursor := pages[-1].next_cursor) is not None:
+        assert len(pages) < most, f"after {most} pages there is still another"
+        pages.append(ask(cursor))
+    return pages
+
+
 def whole_history(repository: ChatMemoryRepository, conversation_id: str, limit: int = 100) -> list[HistoryEntry]:
     """All entries, page by page."""
-    page = repository.history(conversation_id, limit=limit)
-    entries = list(page.items)
-    while page.next_cursor is not None:
-        page = repository.history(conversation_id, after=page.next_cursor, limit=limit)
-        entries += page.items
-    return entries
+    first = repository.history(conversation_id, limit=limit)
+    pages = all_pages(first, lambda cursor: repository.history(conversation_id, after=cursor, limit=limit))
+    return [entry for page in pages for entry in page.items]
 
 
 def in_threads(count: int, work: Callable[[int], T], patience: float = 120.0) -> list[T]:

@@ -24,7 +24,7 @@ from chatkeep.message import Message, Opaque, Part, Text, ToolResult
 from chatkeep.storage.dictform import FORMAT, add_rest, part_to_dict, parts_from_list, take_rest
 from chatkeep.storage.jsontext import dump_json, load_json
 from chatkeep.storage.record import ConversationRecord, MessageRecord
-from chatkeep.times import EARLIEST, utc
+from chatkeep.times import EARLIEST, format_time, utc
 
 UNREADABLE = "chatkeep.unreadable"
 """`Opaque.type` of a stored row that could not be read, with `on_unreadable="keep"`."""
@@ -143,7 +143,7 @@ def _decode_body(record: MessageRecord) -> Message:
 
 def _unreadable(record: MessageRecord, error: Exception) -> Message:
     raw = {name: getattr(record, name) for name in ("message_id", "role", "content", "body", "created_at")}
-    shown = {name: value if value is None or type(value) is str else repr(value) for name, value in raw.items()}
+    shown = {name: _shown(value) for name, value in raw.items()}
     fields: dict[str, Any] = {}
     for name, check in (("id", check_message_id), ("created_at", utc)):
         value = raw["message_id"] if name == "id" else raw["created_at"]
@@ -159,6 +159,12 @@ def _unreadable(record: MessageRecord, error: Exception) -> Message:
     except (ValueError, TypeError):
         role = "unknown"
     return Message(role, (Opaque(UNREADABLE, {"reason": str(error), "row": shown}),), **fields)
+
+
+def _shown(value: object) -> str | None:
+    if isinstance(value, dt.datetime) and value.utcoffset() is not None:
+        return format_time(value.astimezone(dt.UTC))
+    return value if value is None or type(value) is str else repr(value)
 
 
 def decode_metadata(record: ConversationRecord, *, keep_unreadable: bool = False) -> dict[str, Any]:

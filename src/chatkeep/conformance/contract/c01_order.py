@@ -10,7 +10,7 @@ import pytest
 
 from chatkeep import ChatMemoryRepository, Message
 from chatkeep.conformance.harness import Harness, needs
-from chatkeep.conformance.support import messages_of, new_id, said, texts, whole_history
+from chatkeep.conformance.support import all_pages, messages_of, new_id, said, texts, whole_history
 
 NOON = dt.datetime(2026, 6, 1, 12, 0, 0, 123_456, tzinfo=dt.UTC)
 
@@ -194,9 +194,8 @@ class TestC01History:
         """Without a bound the first page starts at the oldest; next_cursor is None at the end, also where it fits."""
         messages = said(12)
         repository.append(conversation_id, messages)
-        pages = [repository.history(conversation_id, limit=size)]
-        while pages[-1].next_cursor is not None:
-            pages.append(repository.history(conversation_id, after=pages[-1].next_cursor, limit=size))
+        first = repository.history(conversation_id, limit=size)
+        pages = all_pages(first, lambda cursor: repository.history(conversation_id, after=cursor, limit=size))
         assert [message for page in pages for message in messages_of(page.items)] == messages
         assert len(pages) == -(-12 // size)
 
@@ -208,9 +207,8 @@ class TestC01History:
         messages = said(12)
         repository.append(conversation_id, messages)
         end = whole_history(repository, conversation_id)[-1].position + 1
-        pages = [repository.history(conversation_id, before=end, limit=size)]
-        while pages[-1].next_cursor is not None:
-            pages.append(repository.history(conversation_id, before=pages[-1].next_cursor, limit=size))
+        first = repository.history(conversation_id, before=end, limit=size)
+        pages = all_pages(first, lambda cursor: repository.history(conversation_id, before=cursor, limit=size))
         assert [message for page in pages[::-1] for message in messages_of(page.items)] == messages
         assert len(pages) == -(-12 // size)
 

@@ -177,7 +177,7 @@ class TestC17Retries:
         expected = {"append": 3, "replace": 1, "find_messages": 2, "delete_messages": 1}
         assert repository.count_messages(conversation_id) == expected[verb]
 
-    def test_retries_end(self, opened: Opened, conversation_id: str) -> None:
+    def test_retries_end_after_their_time(self, opened: Opened, conversation_id: str) -> None:
         """After the time that the repository was given, with the engine's error."""
         repository = opened(retry_timeout=0.3)
         began = time.monotonic()

@@ -9,19 +9,16 @@ import pytest
 
 from chatkeep import ChatMemoryRepository, Conversation, ConversationNotFoundError
 from chatkeep.conformance.harness import Harness, needs
-from chatkeep.conformance.support import new_id, said, texts
+from chatkeep.conformance.support import all_pages, new_id, said, texts
 
 Order = Literal["id", "updated"]
 
 
 def listed(repository: ChatMemoryRepository, order: Order, size: int) -> list[Conversation]:
     """The whole directory, page by page."""
-    page = repository.list_conversations(order=order, limit=size)
-    found = list(page.items)
-    while page.next_cursor is not None:
-        page = repository.list_conversations(order=order, limit=size, cursor=page.next_cursor)
-        found += page.items
-    return found
+    first = repository.list_conversations(order=order, limit=size)
+    pages = all_pages(first, lambda cursor: repository.list_conversations(order=order, limit=size, cursor=cursor))
+    return [conversation for page in pages for conversation in page.items]
 
 
 @needs("conversation_metadata")
