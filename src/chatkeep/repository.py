@@ -178,9 +178,10 @@ class ChatMemoryRepository(RepositoryBase[SyncRunner]):
         """A page of stored messages with their positions, always in ascending order.
 
         Without bounds it starts at the oldest; `after=p` gives the nearest above p, `before=p` the nearest below p,
-        both together what lies between, from p upwards; begin with `before=2**63 - 1` to page from the newest backwards. `next_cursor` goes on in the same direction: give it as
-        `after` (or as `before`, where `before` alone was given). It is None at the end, and pages stay stable while
-        others write. `limit=0` is an empty page, an unknown id too. Expired messages are left out.
+        both together what lies between, from p upwards. To page from the newest backwards, begin with
+        `before=2**63 - 1`. `next_cursor` goes on in the same direction: give it as `after` (or as `before`, where
+        `before` alone was given). It is None at the end, and pages stay stable while others write. `limit=0` is an
+        empty page, an unknown id too. Expired messages are left out.
         """
         return self._run(self._calls.history(conversation_id, after, before, limit))
 
