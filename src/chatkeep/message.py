@@ -197,7 +197,10 @@ class Message(msgspec.Struct, frozen=True):
         is_error: bool = False,
         **fields: Any,
     ) -> Message:
-        """A tool message that answers the call `call_id`; `name` is the tool's."""
+        """A tool message that answers the call `call_id`; `name` is the tool's.
+
+        Its text is that of the result: `message.tool_results[0].text`; `message.text` is `""`.
+        """
         body = content if isinstance(content, str) else _given(content)
         return cls(TOOL, (ToolResult(call_id, body, name, is_error),), **fields)
 

@@ -12,6 +12,7 @@ from chatkeep.backends.inprocess import plugin, store
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.conformance import Harness
 from chatkeep.conformance.harness import Injected
+from tests import services
 
 NO_SERVER = "there is no server, and so no session"
 NO_SCHEMA = "there is no schema to migrate"
@@ -49,6 +50,9 @@ class InProcessHarness(Harness):
         "schema_history": NO_SCHEMA,
         "change_schema_history": NO_SCHEMA,
     }
+
+    def __init__(self) -> None:
+        services.service_url(self.backend)  # so that the report of the run names it
 
     def fresh_url(self) -> str:
         return f"inprocess:test_{uuid.uuid4().hex}"

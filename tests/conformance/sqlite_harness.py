@@ -15,6 +15,7 @@ import pytest
 
 from chatkeep import open_repository
 from chatkeep.backends.relational import sqlite
+from tests import services
 from tests.conformance.relational_harness import RELATIONAL, RelationalHarness
 
 NO_SERVER = "there is no server, and so no session"
@@ -39,6 +40,7 @@ class SqliteHarness(RelationalHarness):
     }
 
     def __init__(self) -> None:
+        services.service_url(self.backend)  # so that the report of the run names it
         self.folder = tempfile.TemporaryDirectory(prefix="chatkeep-")
 
     def close(self) -> None:

@@ -140,7 +140,8 @@ def copy(
                 raise
         with progress.bar("verify", tally.conversations, shown=shown):
             different = list(transfer.compare(source, target))
-    output.note(f"copied {_summary(tally)} from {source_place} to {target_place}")
+    whose = f"owner {source.owner!r}" if source.owner else "no owner"
+    output.note(f"copied {_summary(tally)} of {whose} from {source_place} to {target_place}")
     _judge(different)
 
 

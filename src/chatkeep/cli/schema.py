@@ -144,7 +144,8 @@ def _print_table(steps: list[Any], title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(one_line(title)), title_justify="left", box=None, pad_edge=False, header_style="bold")
+    output.line(one_line(title))
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("version", "description", "applied", "state"):
         table.add_column(name)
     for step in steps:
