@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from hypothesis.internal.conjecture import engine
 
 from chatkeep.conformance.suite import CLASSES
 from tests.conformance import inprocess_harness
@@ -56,6 +57,8 @@ def run(pytester: pytest.Pytester, tests: tuple[str, ...], *options: str) -> dic
 def test_a_mutant_is_caught(mutant: Mutant, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """By every test that it names."""
     mutant.patch(monkeypatch)
+    # Nobody reads the example, so it need not become small.
+    monkeypatch.setattr(engine, "MAX_SHRINKING_SECONDS", 0)
     # Where one test must notice, the first failure is enough.
     outcomes = run(pytester, mutant.tests, "--maxfail=1" if len(mutant.tests) == 1 else "-q")
     for expected in mutant.tests:
