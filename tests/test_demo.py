@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_made_fails_the_demo(tmp_path: Path) -> None:
 def test_a_process_that_ends_without_an_answer_is_reported_with_its_last_words(tmp_path: Path) -> None:
     job = {"task": "write", "owner": "", "conversation": "x", "writer": "one", "appends": 1}
     with Worker(Place(tmp_path / "missing" / "chat.db"), job) as worker:
-        with pytest.raises(WorkerFailedError, match=r"the other process ended with 1: .*no connection"):
+        with pytest.raises(WorkerFailedError, match=r"the other process ended with 1: .*unable to open database file"):
             worker.wait_until_ready()
 
 

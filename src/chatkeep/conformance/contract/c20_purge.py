@@ -111,10 +111,10 @@ class TestC20PurgeExpired:
         self, harness: Harness, owned: ChatMemoryRepository, conversation_id: str
     ) -> None:
         """A conversation that a purge removed starts with new numbers when its id is used again."""
-        short = harness.shortest_ttl
-        version = owned.append(conversation_id, said(2), ttl=short)
+        life = max(harness.shortest_ttl, dt.timedelta(seconds=2))  # long enough to be read on a busy machine
+        version = owned.append(conversation_id, said(2), ttl=life)
         position = owned.history(conversation_id).items[-1].position
-        outlive(short)
+        outlive(life)
         owned.purge_expired()
         assert owned.append(conversation_id, []) == 0
         assert owned.append(conversation_id, said(1)) > version
@@ -124,11 +124,11 @@ class TestC20PurgeExpired:
         self, harness: Harness, owned: ChatMemoryRepository, conversation_id: str
     ) -> None:
         """After the newest message was purged, the next one gets a position beyond it."""
-        short = harness.shortest_ttl
+        life = max(harness.shortest_ttl, dt.timedelta(seconds=2))
         owned.append(conversation_id, said(1, "immortal"))
-        owned.append(conversation_id, said(1, "mortal"), ttl=short)
+        owned.append(conversation_id, said(1, "mortal"), ttl=life)
         position = owned.history(conversation_id).items[-1].position
-        outlive(short)
+        outlive(life)
         owned.purge_expired()
         owned.append(conversation_id, said(1, "next"))
         assert owned.history(conversation_id).items[-1].position > position
