@@ -37,7 +37,7 @@ CREATE TABLE chat_conversation (
 CREATE INDEX chat_conversation_updated ON chat_conversation (owner, updated_at DESC, conversation_id);
 CREATE INDEX chat_conversation_expiry ON chat_conversation (owner, expires_at) WHERE expires_at IS NOT NULL;
 
--- WITHOUT ROWID: the rows of a conversation lie side by side, in the order of their positions.
+-- A rowid table on purpose: in a WITHOUT ROWID one, every search that passes a row of megabytes reads the whole of it.
 CREATE TABLE chat_message (
     conversation_key INTEGER NOT NULL,
     position         INTEGER NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE chat_message (
     expires_at       TEXT,
     CONSTRAINT chat_message_pkey PRIMARY KEY (conversation_key, position),
     CONSTRAINT chat_message_identity UNIQUE (conversation_key, message_id)
-) WITHOUT ROWID;
+);
 
 CREATE INDEX chat_message_expiry ON chat_message (conversation_key, expires_at) WHERE expires_at IS NOT NULL;
 

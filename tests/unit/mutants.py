@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-# Each module that is patched is imported here: one that only the inner run imported would be another module here.
 from chatkeep.backends.inprocess import plugin
 from chatkeep.backends.inprocess.store import InProcessBackend
 from chatkeep.storage.backend import Write
