@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ class DuplicateKeyError(StorageError):
     """A unique constraint said no; operations know which one they meant. Never reaches the caller."""
 
 
-class Dialect(Statements):
+class Dialect(Statements, abc.ABC):
     """One engine. `sql` gives statements compiled for its driver."""
 
     name: str
@@ -101,21 +102,21 @@ class Dialect(Statements):
 
     # --- driver ---
 
+    @abc.abstractmethod
     def create_engine(self, request: OpenRequest) -> Engine:
         """The pool of connections in autocommit mode; transactions are begun by statements."""
-        raise NotImplementedError
 
     def gate(self, request: OpenRequest) -> FileGate | None:
         """What all connections of this process to the database pass through, where the engine needs that."""
         return None
 
     def present(self) -> Any:
-        """The present time as the driver takes it, for engines with `binds_now`."""
-        raise NotImplementedError
+        """The present time of this process as the driver takes it, for engines with `binds_now`."""
+        return self.to_time(dt.datetime.now(dt.UTC))
 
+    @abc.abstractmethod
     def driver_errors(self) -> type[Exception]:
         """The root of the driver's exceptions."""
-        raise NotImplementedError
 
     def prepare(self, connection: Any, driver_connection: Any) -> None:
         """Make a new connection ready; `connection` is in the synchronous form, also over an asynchronous driver."""
@@ -124,16 +125,16 @@ class Dialect(Statements):
         """Whether a pooled driver connection looks usable, without a round trip."""
         return True
 
+    @abc.abstractmethod
     def is_idle(self, connection: Any) -> bool:
         """Whether a driver connection has no transaction open and no statement under way, by the driver's word."""
-        raise NotImplementedError
 
     def abandon(self, connection: Any) -> None:
         """Close a driver connection at once, without its event loop."""
 
+    @abc.abstractmethod
     def describe(self, session: Session) -> dict[str, str]:
         """Driver and server with their versions, for `chatkeep doctor`."""
-        raise NotImplementedError
 
     # --- values ---
 

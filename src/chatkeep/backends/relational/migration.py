@@ -6,6 +6,7 @@ that commits each statement by itself (MySQL) needs another `apply`, one with ba
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import importlib
 from collections.abc import Iterator
@@ -112,16 +113,16 @@ class RelationalTarget(Target):
 
     # --- for each engine ---
 
+    @abc.abstractmethod
     def _names(self, request: OpenRequest) -> tuple[str, str]:
         """The place in words, and the URL without its password."""
-        raise NotImplementedError
 
-    def _has_history(self, session: Session) -> bool:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _has_history(self, session: Session) -> bool: ...
 
+    @abc.abstractmethod
     def _hold(self, session: Session, seconds: float) -> contextlib.AbstractContextManager[None]:
         """The engine's lock, on this connection. An error of the body is not to be hidden by one of the release."""
-        raise NotImplementedError
 
     @contextlib.contextmanager
     def _step(self, session: Session) -> Iterator[None]:
@@ -129,9 +130,9 @@ class RelationalTarget(Target):
         with session.transaction():
             yield
 
+    @abc.abstractmethod
     def _run_script(self, session: Session, script: str) -> None:
         """Run the statements of a file inside a transaction."""
-        raise NotImplementedError
 
     def _line(self, error: Exception, script: str) -> int | None:
         """The line of the script that an error is about."""

@@ -91,7 +91,7 @@ class Session:
         self._give_turn()
 
     def roll_back(self) -> None:
-        """Undo the transaction that this session began."""
+        """Undo the transaction begun here."""
         if self._in_transaction:
             self._in_transaction = False
             self._execute(self.dialect.sql("ROLLBACK"))

@@ -80,9 +80,6 @@ class SqliteDialect(Dialect):
         database = request.url.database or ""
         return None if database in MEMORY else gate_of(_path(database))
 
-    def present(self) -> str:
-        return format_time(dt.datetime.now(dt.UTC))
-
     def driver_errors(self) -> type[Exception]:
         return sqlite3.Error
 
