@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chatkeep.storage.backend import Backend
 
 MEMORY = ("", ":memory:")
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 BUSY_TIMEOUT = 5.0
 """Seconds that SQLite itself waits for another writer before the call is retried with a fresh try."""
 
@@ -141,7 +142,7 @@ class SqliteDialect(Dialect):
 
     def is_contention(self, error: Exception) -> bool:
         # The low byte is the family: SQLITE_BUSY_SNAPSHOT, SQLITE_BUSY_RECOVERY, SQLITE_LOCKED_SHAREDCACHE, …
-        return (_code(error) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return (_code(error) & 0xFF) in BUSY
 
     def is_refused(self, error: Exception) -> bool:
         family = _code(error) & 0xFF
@@ -186,7 +187,7 @@ class _Kept:
             sqlite3.Connection.close(self._connection)
 
 
-def _code(error: Exception) -> int:
+def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0
 
 
@@ -203,14 +204,28 @@ def _connect(
         factory=factory,
     )
     try:
-        if wal:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if wal and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            _to_wal(connection, busy_timeout)
         # FULL: a commit is on the disk before it is acknowledged. NORMAL may lose the last ones with the power.
         connection.execute(f"PRAGMA synchronous = {synchronous}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _to_wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """Once in the life of a file. SQLite answers "locked" at once where others do it too, and does not wait."""
+    import tenacity
+
+    for attempt in tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: _code(error) & 0xFF in BUSY),
+        stop=tenacity.stop_after_delay(seconds),
+        wait=tenacity.wait_random(0.005, 0.05),
+        reraise=True,
+    ):
+        with attempt:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
 
 
 def _path(path: str) -> str:
