@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -19,23 +18,6 @@ from chatkeep import AsyncChatMemoryRepository, Message, open_async_repository, 
 from tests import services
 
 ROUNDS = 80
-
-
-@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("sqlite", "postgresql")])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    found = services.service_url(request.param)
-    if not found.available:
-        services.skip_or_fail(request.param, str(found.reason))
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'chat.db'}"
-        return
-    name = f"test_cancel_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(str(found.url), autocommit=True) as admin:
-        admin.execute(f"CREATE SCHEMA {name}")
-        there = make_url(str(found.url)).update_query_dict({"search_path": name})
-        open_repository(there, schema="migrate").close()
-        yield there.render_as_string(hide_password=False)
-        admin.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 async def _cancelled_after(steps: int, seconds: float, call: asyncio.Task[int]) -> bool:

@@ -7,36 +7,14 @@ import os
 import sqlite3
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy.engine import make_url
 
 from chatkeep import Message, open_repository
-from tests import services
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-
-
-@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("sqlite", "postgresql")])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    found = services.service_url(request.param)
-    if not found.available:
-        services.skip_or_fail(request.param, str(found.reason))
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'chat.db'}"
-        return
-    name = f"test_fork_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(str(found.url), autocommit=True) as admin:
-        admin.execute(f"CREATE SCHEMA {name}")
-        there = make_url(str(found.url)).update_query_dict({"search_path": name})
-        open_repository(there, schema="migrate").close()
-        yield there.render_as_string(hide_password=False)
-        admin.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 def _in_child(work: Callable[[], object]) -> int:

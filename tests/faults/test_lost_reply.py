@@ -9,9 +9,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psycopg
 import pytest
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 
 from chatkeep import (
     ConcurrentChangeError,
@@ -21,28 +20,12 @@ from chatkeep import (
     open_async_repository,
     open_repository,
 )
-from tests import services
 from tests.faults.proxy import Proxy
 
 pytestmark = pytest.mark.postgresql
 
 COMMIT = b"COMMIT\0"
 """As it stands on the wire; BEGIN … READ COMMITTED holds the word too."""
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[URL]:
-    found = services.service_url("postgresql")
-    if not found.available:
-        services.skip_or_fail("postgresql", str(found.reason))
-    url = make_url(str(found.url))
-    name = f"test_fault_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as admin:
-        admin.execute(f"CREATE SCHEMA {name}")
-        there = url.update_query_dict({"search_path": name})
-        open_repository(there, schema="migrate").close()
-        yield there
-        admin.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 @pytest.fixture
