@@ -5,67 +5,16 @@ subclass of its own of the same name, to add to a test what only its engine can 
 """
 
 # ruff: noqa: F403
-from chatkeep.conformance import fixtures
-from chatkeep.conformance.contract import (
-    c01_order,
-    c02_atomic_replace,
-    c03_no_lost_append,
-    c04_idempotence,
-    c07_log_is_whole,
-    c08_lossless,
-    c09_types,
-    c10_safe_loading,
-    c11_nothing_cut,
-    c12_any_str,
-    c13_identity,
-    c14_time,
-    c15_closing,
-    c15_connections,
-    c16_fresh_reads,
-    c17_contention,
-    c18_schema,
-    c19_urls,
-    c20_delete,
-    c20_expiry,
-    c20_purge,
-    c21_injection,
-    c21_owners,
-    c23_bounded_cost,
-    c24_ready,
-    capability,
-    directory,
-)
+import importlib
+import pkgutil
+
+from chatkeep.conformance import contract, fixtures
 from chatkeep.conformance.fixtures import *
 
-MODULES = (
-    c01_order,
-    c02_atomic_replace,
-    c03_no_lost_append,
-    c04_idempotence,
-    c07_log_is_whole,
-    c08_lossless,
-    c09_types,
-    c10_safe_loading,
-    c11_nothing_cut,
-    c12_any_str,
-    c13_identity,
-    c14_time,
-    c15_closing,
-    c15_connections,
-    c16_fresh_reads,
-    c17_contention,
-    c18_schema,
-    c19_urls,
-    c20_delete,
-    c20_expiry,
-    c20_purge,
-    c21_injection,
-    c21_owners,
-    c23_bounded_cost,
-    c24_ready,
-    capability,
-    directory,
+MODULES = tuple(
+    importlib.import_module(f"{contract.__name__}.{module.name}") for module in pkgutil.iter_modules(contract.__path__)
 )
+"""Every module of the contract, so that none can be forgotten."""
 
 CLASSES = {
     name: found
