@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
+
+from tests.servers import SERVERS, Server, WrongServerError, masked
 
 if TYPE_CHECKING:
     from testcontainers.compose import DockerCompose
@@ -39,20 +41,6 @@ _LOG_LINES = 15
 
 class NotReadyError(Exception):
     """A server gave no answer in the time it had; the text says which, for how long, and what it said last."""
-
-
-@dataclass(frozen=True)
-class Server:
-    """What must be known of a kind of server that docker-compose.yml cannot say."""
-
-    driver: str
-    """The module that its tests cannot do without."""
-
-    probe: Callable[[URL, float], str]
-    """Runs a real query, giving up on an address after so many seconds, and returns the server's version."""
-
-    address: Callable[[Mapping[str, str], str, int], URL]
-    """Makes the administrator's URL out of the container's environment and the host and port it is mapped to."""
 
 
 @dataclass(frozen=True)
@@ -74,31 +62,6 @@ class ServiceResult:
     def available(self) -> bool:
         return self.reason is None
 
-
-def _probe_postgresql(url: URL, timeout: float) -> str:
-    import psycopg
-
-    # libpq counts in whole seconds and takes 0 for "wait for ever".
-    with psycopg.connect(_plain(url), connect_timeout=max(1, round(timeout))) as connection:
-        row = connection.execute("SHOW server_version").fetchone()
-    assert row is not None
-    return f"PostgreSQL {row[0].split()[0]}"
-
-
-def _postgresql_address(environment: Mapping[str, str], host: str, port: int) -> URL:
-    return URL.create(
-        "postgresql",
-        username=environment["POSTGRES_USER"],
-        password=environment["POSTGRES_PASSWORD"],
-        host=host,
-        port=port,
-        database=environment["POSTGRES_DB"],
-    )
-
-
-SERVERS: dict[str, Server] = {
-    "postgresql": Server(driver="psycopg", probe=_probe_postgresql, address=_postgresql_address),
-}
 
 SERVERLESS: dict[str, str] = {
     "inprocess": "no server",
@@ -182,6 +145,8 @@ def wait_until_ready(url: URL, probe: Callable[[URL, float], str], *, within: fl
         attempts += 1
         try:
             return probe(url, max(min(5.0, left), 1.0))
+        except WrongServerError as error:
+            raise NotReadyError(str(error)) from None
         except Exception as error:  # each driver has its own tree of errors
             last = f"{type(error).__name__}: {error}"
         if within - (time.monotonic() - began) < 0.2:
@@ -191,12 +156,6 @@ def wait_until_ready(url: URL, probe: Callable[[URL, float], str], *, within: fl
                 f"the last one ended in {_without_password(last, url)}"
             )
         time.sleep(0.2)
-
-
-def masked(url: URL) -> str:
-    """An address that may be shown. User and options stay out too: an option can hold a password as well."""
-    host = url.host if url.port is None else f"{url.host}:{url.port}"
-    return f"{url.drivername}://{host}/{url.database or ''}"
 
 
 # -- how a server is found -----------------------------------------------------------------------------------------
@@ -319,11 +278,6 @@ def _note(result: ServiceResult) -> str:
     if result.available:
         return f"ran: {result.version}, {result.origin}"
     return f"not available: {result.reason}"
-
-
-def _plain(url: URL) -> str:
-    """The URL as drivers know it, without SQLAlchemy's `+driver`."""
-    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False)
 
 
 def _without_password(text: str, url: URL) -> str:
