@@ -14,10 +14,20 @@ from chatkeep.conformance import Harness
 from chatkeep.conformance.suite import CLASSES
 from chatkeep.registry import BUILTIN
 from tests.conformance.inprocess_harness import InProcessHarness
+from tests.conformance.mariadb_harness import MariadbHarness
+from tests.conformance.mysql_harness import MysqlHarness
 from tests.conformance.postgresql_harness import PostgresqlHarness
 from tests.conformance.sqlite_harness import SqliteHarness
+from tests.conformance.sqlserver_harness import SqlserverHarness
 
-HARNESSES: tuple[type[Harness], ...] = (InProcessHarness, SqliteHarness, PostgresqlHarness)
+HARNESSES: tuple[type[Harness], ...] = (
+    InProcessHarness,
+    SqliteHarness,
+    PostgresqlHarness,
+    MysqlHarness,
+    MariadbHarness,
+    SqlserverHarness,
+)
 
 RULES = range(1, 25)
 ELSEWHERE = {

@@ -53,9 +53,12 @@ def migrate(
     say = progress or _silent
     plan = _read(target, files)
     before = plan.version
-    _refuse_obstacles(target, plan)
+    # Where DDL can't be rolled back, a step that others are applying right now looks like one that died.
+    maybe_running = not target.transactional_ddl and bool(plan.of([State.FAILED]))
+    if not maybe_running:
+        _refuse_obstacles(target, plan)
     applied: list[str] = []
-    if plan.pending:
+    if plan.pending or maybe_running:
         say(f"{target.place}: at version {before}, {len(plan.pending)} to apply")
         with target.lock(lock_timeout):
             while True:
@@ -96,13 +99,16 @@ def pending_sql(source: Target | str, files: Sequence[SchemaFile] | None = None)
     Run by hand, it leaves a history without checksums, which counts as applied by hand. It stops where a person
     must look first, like `migrate`.
     """
+    before = after = ""
     if isinstance(source, str):
-        pending, transactional = list(files or schema_files(source)), False
+        pending = list(files or schema_files(source))
     else:
         plan = _read(source, _files(source, files))
         _refuse_obstacles(source, plan)
-        pending, transactional = plan.pending, source.transactional_ddl
-    before, after = ("BEGIN;\n\n", "\nCOMMIT;\n") if transactional else ("", "")
+        pending = plan.pending
+        if source.transactional_ddl:
+            begin, commit = source.transaction
+            before, after = f"{begin}\n\n", f"\n{commit}\n"
     return "\n".join(f"-- {file.name}\n{before}{file.script.rstrip()}\n{after}" for file in pending)
 
 

@@ -44,6 +44,8 @@ class Target(abc.ABC):
     """As `chatkeep migrate --url` takes it, without a password."""
     transactional_ddl: bool
     """Whether a step that fails leaves nothing behind."""
+    transaction: tuple[str, str] = ("BEGIN;", "COMMIT;")
+    """How a script begins and ends one, where DDL is transactional."""
     directory: Traversable | None = None
     """Where the schema files are; None: those shipped with chatkeep under the backend's name."""
 

@@ -58,7 +58,7 @@ class Database:
             self._gate.enter(session)
         try:
             connection = self._check_out(session)
-            session.open(connection.cursor())
+            session.open(self.dialect.cursor(connection))
             yield session
         except BaseException as error:
             at_risk = session.at_risk

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chatkeep.backends.plugin import OpenRequest
-from chatkeep.backends.relational.statements import Statements, compile_statement, text_of
+from chatkeep.backends.relational.statements import Statement, Statements, compile_statement, text_of
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.errors import (
     ContentionError,
@@ -63,6 +64,13 @@ class Dialect(Statements, abc.ABC):
     """The same for comparisons: one value for the whole statement, so that an index can be searched by it."""
     lock = "FOR UPDATE"
     """The end of a read that locks its row; empty where a transaction has the whole database."""
+    lock_hint = ""
+    """What stands behind the table's name for the same purpose, on engines that want it there."""
+    first = "LIMIT {limit}"
+    """The end of an ordered read that gives so many rows."""
+    pipelines = False
+    """Whether several statements can travel in one message, so that BEGIN, COMMIT and writes whose count nobody asks
+    for cost no round trip of their own."""
     binds_now = False
     """Whether `now` and `moment` are the bound value `:now`, which the session adds from `present()`."""
     turn_seconds = 0.0
@@ -76,19 +84,30 @@ class Dialect(Statements, abc.ABC):
     """An append beyond either is stored by several statements in one transaction."""
 
     def __init__(self) -> None:
-        self._compiled: dict[str, str] = {}
+        self._compiled: dict[str, Statement] = {}
 
-    def sql(self, name: str, **fragments: str) -> str:
+    def sql(self, name: str, **fragments: str) -> Statement:
         """The statement `name` as the driver wants it."""
         if not fragments and name in self._compiled:
             return self._compiled[name]
-        own = {"now": self.now, "moment": self.moment, "lock": self.lock}
-        compiled = compile_statement(text_of(self, name), self.paramstyle, **own, **fragments)
+        own = {
+            "now": self.now,
+            "moment": self.moment,
+            "lock": self.lock,
+            "lock_hint": self.lock_hint,
+            "first": self.first,
+            "limit": ":limit",
+        }
+        compiled = self.compile(text_of(self, name), **{**own, **fragments})
         if not fragments:
             self._compiled[name] = compiled
         return compiled
 
-    def sql_with_limit(self, name: str, limit: int) -> str:
+    def compile(self, text: str, **fragments: str) -> Statement:
+        """A statement with `:name` for values as the driver takes it, its `{fragments}` filled in."""
+        return compile_statement(text, self.paramstyle, **fragments)
+
+    def sql_with_limit(self, name: str, limit: int) -> Statement:
         """The statement with a usual limit written into its text, a rare one bound as `:limit`.
 
         PostgreSQL plans a statement with a bound LIMIT anew on every execution, which costs more than reading 20 rows.
@@ -101,6 +120,10 @@ class Dialect(Statements, abc.ABC):
         return compiled
 
     # --- driver ---
+
+    def cursor(self, connection: Any) -> Any:
+        """A cursor on a connection of the pool."""
+        return connection.cursor()
 
     @abc.abstractmethod
     def create_engine(self, request: OpenRequest) -> Engine:
@@ -127,7 +150,14 @@ class Dialect(Statements, abc.ABC):
 
     @abc.abstractmethod
     def is_idle(self, connection: Any) -> bool:
-        """Whether a driver connection has no transaction open and no statement under way, by the driver's word."""
+        """Whether a driver connection has no transaction open and no statement under way, by the driver's word.
+
+        Without a round trip. False is the answer where the driver can't know, as after an interrupt.
+        """
+
+    def patient(self, cursor: Any) -> contextlib.AbstractContextManager[None]:
+        """Within the context, no time-out of the driver's own ends a statement."""
+        return contextlib.nullcontext()
 
     def abandon(self, connection: Any) -> None:
         """Close a driver connection at once, without its event loop."""
@@ -157,7 +187,7 @@ class Dialect(Statements, abc.ABC):
         return None
 
     def insert_messages(self, session: Session, rows: list[dict[str, Any]]) -> None:
-        """Store rows with the columns of chat_message."""
+        """Store rows with the columns of chat_message, inside a transaction."""
         session.run_many(self.sql("INSERT_MESSAGE"), rows)
 
     # --- errors ---
@@ -201,7 +231,9 @@ class Dialect(Statements, abc.ABC):
         """
         kind, text = self._classified(error)
         step = self.next_step(error)
-        outcome = Outcome.UNKNOWN if at_risk and kind is StorageConnectionError else Outcome.NOT_APPLIED
+        # A time-out of the driver's own cuts the connection too.
+        lost = kind is StorageConnectionError or self.is_disconnect(error)
+        outcome = Outcome.UNKNOWN if at_risk and lost else Outcome.NOT_APPLIED
         said = f"{self.name} at {place}: {text} ({self.reason(error)})"
         return kind(f"{said}; {step}" if step else said, backend=self.name, outcome=outcome)
 

@@ -38,9 +38,9 @@ def purge_expired(session: Session, owner: str, before: dt.datetime, batch_size:
         )
         head.message_count -= deleted
         if deleted and head.message_count == 0:
-            session.run(dialect.sql("DELETE_CONVERSATION"), {"conversation_key": head.key})
+            session.defer(dialect.sql("DELETE_CONVERSATION"), {"conversation_key": head.key})
             return Purged(deleted, 1, more=True)
-        session.run(
+        session.defer(
             dialect.sql("UPDATE_CONVERSATION_COUNT"),
             {"conversation_key": head.key, "message_count": head.message_count},
         )

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from chatkeep.backends.relational.dialect import Dialect
     from chatkeep.backends.relational.sqlite_files import FileGate
 
+Parameters = Mapping[str, Any] | Sequence[Any]
+"""By name, or in the order of the statement for a driver that takes them so."""
+
 statement_log = logging.getLogger("chatkeep.statements")
 """One DEBUG record for each statement that is sent: its text, never its values."""
 
@@ -19,7 +22,7 @@ statement_log = logging.getLogger("chatkeep.statements")
 class Session:
     """Not for two threads at once. The database opens, commits or rolls back, and closes it."""
 
-    __slots__ = ("__weakref__", "_cursor", "_gate", "_in_transaction", "_turn", "at_risk", "dialect")
+    __slots__ = ("__weakref__", "_cursor", "_gate", "_in_transaction", "_queue", "_turn", "at_risk", "dialect")
 
     def __init__(self, dialect: Dialect, gate: FileGate | None = None) -> None:
         self.dialect = dialect
@@ -29,24 +32,26 @@ class Session:
         self._gate = gate
         self._turn: threading.Lock | None = None
         self._in_transaction = False
+        self._queue: list[tuple[str, Parameters | None]] = []
+        """What travels with the next statement, on engines that take several in one message."""
 
     @property
     def is_open(self) -> bool:
         """Whether it holds a connection."""
         return self._cursor is not None
 
-    def rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+    def rows(self, statement: str, parameters: Parameters | None = None) -> list[Any]:
         """All rows of a read."""
         self._execute(statement, parameters)
         found: list[Any] = self._cursor.fetchall()
         return found
 
-    def row(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    def row(self, statement: str, parameters: Parameters | None = None) -> Any:
         """The first row, or None."""
         self._execute(statement, parameters)
         return self._cursor.fetchone()
 
-    def run(self, statement: str, parameters: Mapping[str, Any] | None = None) -> int:
+    def run(self, statement: str, parameters: Parameters | None = None) -> int:
         """The number of rows a write touched. Outside of a transaction it commits itself."""
         self.at_risk = not self._in_transaction
         self._execute(statement, parameters)
@@ -54,7 +59,16 @@ class Session:
         count: int = self._cursor.rowcount
         return count
 
-    def row_of_write(self, statement: str, parameters: Mapping[str, Any]) -> Any:
+    def defer(self, statement: str, parameters: Parameters) -> None:
+        """A write inside a transaction whose count nobody asks for: it may travel with the next statement."""
+        if self.dialect.pipelines:
+            if any(values for _, values in self._queue):
+                self._flush()  # so that one message holds one statement with many rows at most
+            self._queue.append((statement, parameters))
+        else:
+            self.run(statement, parameters)
+
+    def row_of_write(self, statement: str, parameters: Parameters) -> Any:
         """The first row that a write returns."""
         self.at_risk = not self._in_transaction
         self._execute(statement, parameters)
@@ -82,7 +96,10 @@ class Session:
             self._turn = self._gate.take_turn(self, self.dialect.turn_seconds)
         # Before BEGIN: an interrupt may arrive after it took effect and before it returns.
         self._in_transaction = True
-        self._execute(self.dialect.sql("BEGIN"))
+        if self.dialect.pipelines:
+            self._queue.append((self.dialect.sql("BEGIN"), None))
+        else:
+            self._execute(self.dialect.sql("BEGIN"))
         yield
         self.at_risk = True
         self._execute(self.dialect.sql("COMMIT"))
@@ -94,8 +111,13 @@ class Session:
         """Undo the transaction begun here."""
         if self._in_transaction:
             self._in_transaction = False
+            self._queue.clear()
             self._execute(self.dialect.sql("ROLLBACK"))
             self._give_turn()
+
+    def patient(self) -> contextlib.AbstractContextManager[None]:
+        """Within the context, the driver waits for a reply for as long as it takes: for migrations."""
+        return self.dialect.patient(self._cursor)
 
     def open(self, cursor: Any) -> None:
         """Use this cursor."""
@@ -122,12 +144,42 @@ class Session:
             statement = self.dialect.sql(name, ids=", ".join(f":{key}" for key in chunk))
             yield statement, {**parameters, **chunk}
 
-    def _execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> None:
+    def _execute(self, statement: str, parameters: Parameters | None = None) -> None:
+        if self._queue:
+            self._queue.append((statement, parameters))
+            self._flush()
+            return
         if statement_log.isEnabledFor(logging.DEBUG):
-            statement_log.debug("%s", statement)
+            statement_log.debug("%s", getattr(statement, "shown", statement))
         if self.dialect.binds_now and ":now" in statement:
-            parameters = {**(parameters or {}), "now": self.dialect.present()}
+            parameters = {**_by_name(parameters), "now": self.dialect.present()}
         if parameters is None:
             self._cursor.execute(statement)
         else:
-            self._cursor.execute(statement, parameters)
+            self._cursor.execute(statement, _bound(statement, parameters))
+
+    def _flush(self) -> None:
+        """Send what is queued as one message; the last statement's rows and count are those to be read."""
+        queue = self._queue.copy()
+        self._queue.clear()
+        if statement_log.isEnabledFor(logging.DEBUG):
+            for statement, _ in queue:
+                statement_log.debug("%s", getattr(statement, "shown", statement))
+        values = [value for statement, given in queue if given for value in _bound(statement, given)]
+        text = "; ".join(statement for statement, _ in queue)
+        if values:
+            self._cursor.execute(text, values)
+        else:
+            self._cursor.execute(text)
+
+
+def _bound(statement: str, parameters: Parameters) -> Any:
+    """The values as the driver takes them: by name as they are, or in the order of the statement."""
+    names = getattr(statement, "names", None)
+    if names is None or not isinstance(parameters, Mapping):
+        return parameters
+    return [parameters[name] for name in names]
+
+
+def _by_name(parameters: Parameters | None) -> Mapping[str, Any]:
+    return parameters if isinstance(parameters, Mapping) else {}

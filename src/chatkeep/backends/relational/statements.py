@@ -1,7 +1,10 @@
 """The SQL that every engine of the family understands, with `:name` for values.
 
-`{now}` and `{moment}` are the present time of the server (for SQLite of this process). Dialects override single
-statements. Numbers of positions and versions in the tables count from 1 within a conversation; the public ones are
+`{now}` and `{moment}` are the present time of the server (for SQLite of this process); `{first}` ends a statement that
+gives the first `{limit}` rows; `{lock_hint}` and `{lock}` make a read lock its row, behind the table's name or at the
+end, as the engine wants it. Dialects override single statements.
+
+Numbers of positions and versions in the tables count from 1 within a conversation; the public ones are
 `conversation_key * NUMBERS + number`, so that none is used again when an id is deleted and made anew.
 """
 
@@ -15,15 +18,35 @@ NUMBERS = 2**30
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 
-def compile_statement(text: str, paramstyle: str, **fragments: str) -> str:
+class Statement(str):
+    """A statement as the driver takes it."""
+
+    shown: str
+    """With `:name` for the values: what the log shows."""
+    names: tuple[str, ...] | None
+    """The values' names in order, for a driver that takes them by position; None for one that takes them by name."""
+
+    def __new__(cls, text: str, shown: str, names: tuple[str, ...] | None = None) -> Statement:
+        made = super().__new__(cls, text)
+        made.shown, made.names = shown, names
+        return made
+
+
+def compile_statement(text: str, paramstyle: str, **fragments: str) -> Statement:
     """The statement in a driver's paramstyle, its `{fragments}` filled in, on one line."""
     for name, fragment in {**fragments, "numbers": str(NUMBERS)}.items():
         text = text.replace("{" + name + "}", fragment)
     text = " ".join(text.split())
+    names = tuple(_PARAMETER.findall(text))
     if paramstyle == "named":
-        return text
+        return Statement(text, text)
     if paramstyle == "pyformat":
-        return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+        compiled = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+        return Statement(compiled, compiled)
+    if paramstyle == "format":
+        return Statement(_PARAMETER.sub("%s", text.replace("%", "%%")), text, names)
+    if paramstyle == "qmark":
+        return Statement(_PARAMETER.sub("?", text), text, names)
     raise ValueError(f"paramstyle {paramstyle!r} is not known here")
 
 
@@ -45,7 +68,7 @@ class Statements:
           AND (m.expires_at IS NULL OR m.expires_at > {moment})
     """
     SELECT_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position"
-    SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC LIMIT {limit}"
+    SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC {first}"
     # :after and :before are public positions. The key is a scalar subquery and not a join, so that planners see one
     # value and scan the index on (key, position) between the bounds, in order, up to the limit.
     HISTORY = (
@@ -54,19 +77,19 @@ class Statements:
         AND m.position > :after - {number_base} AND m.position < :before - {number_base}
         """
     )
-    SELECT_HISTORY = HISTORY + " ORDER BY m.position LIMIT {limit}"
-    SELECT_HISTORY_BACKWARDS = HISTORY + " ORDER BY m.position DESC LIMIT {limit}"
+    SELECT_HISTORY = HISTORY + " ORDER BY m.position {first}"
+    SELECT_HISTORY_BACKWARDS = HISTORY + " ORDER BY m.position DESC {first}"
     NUMBER_BASE = """
         {numbers} * (SELECT conversation_key FROM chat_conversation
                       WHERE owner = :owner AND conversation_id = :conversation_id)
     """
     LOCK_CONVERSATION = """
         SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
-        FROM chat_conversation WHERE owner = :owner AND conversation_id = :conversation_id {lock}
+        FROM chat_conversation {lock_hint} WHERE owner = :owner AND conversation_id = :conversation_id {lock}
     """
     LOCK_CONVERSATION_KEY = """
         SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
-        FROM chat_conversation WHERE conversation_key = :conversation_key {lock}
+        FROM chat_conversation {lock_hint} WHERE conversation_key = :conversation_key {lock}
     """
     INSERT_CONVERSATION = """
         INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at)
@@ -112,7 +135,7 @@ class Statements:
         DELETE FROM chat_message WHERE conversation_key = :conversation_key AND position IN
             (SELECT position FROM (SELECT position FROM chat_message
                 WHERE conversation_key = :conversation_key AND expires_at <= :before
-                ORDER BY expires_at LIMIT :limit) AS expired)
+                ORDER BY expires_at {first}) AS expired)
     """
     DELETE_CONVERSATION = "DELETE FROM chat_conversation WHERE conversation_key = :conversation_key"
 
@@ -140,20 +163,20 @@ class Statements:
     UPDATE_METADATA = """
         UPDATE chat_conversation SET metadata = :metadata WHERE owner = :owner AND conversation_id = :conversation_id
     """
-    LIST_BY_ID = CONVERSATIONS + " ORDER BY c.conversation_id LIMIT :limit"
-    LIST_BY_ID_AFTER = CONVERSATIONS + " AND c.conversation_id > :after_id ORDER BY c.conversation_id LIMIT :limit"
-    LIST_BY_UPDATE = CONVERSATIONS + " ORDER BY c.updated_at DESC, c.conversation_id LIMIT :limit"
+    LIST_BY_ID = CONVERSATIONS + " ORDER BY c.conversation_id {first}"
+    LIST_BY_ID_AFTER = CONVERSATIONS + " AND c.conversation_id > :after_id ORDER BY c.conversation_id {first}"
+    LIST_BY_UPDATE = CONVERSATIONS + " ORDER BY c.updated_at DESC, c.conversation_id {first}"
     # The first condition bounds the index scan, the second one decides among equal times.
     LIST_BY_UPDATE_AFTER = (
         CONVERSATIONS
         + """
         AND c.updated_at <= :after_time AND (c.updated_at < :after_time OR c.conversation_id > :after_id)
-        ORDER BY c.updated_at DESC, c.conversation_id LIMIT :limit
+        ORDER BY c.updated_at DESC, c.conversation_id {first}
         """
     )
     SELECT_EXPIRED_CONVERSATIONS = """
         SELECT conversation_key FROM chat_conversation
-        WHERE owner = :owner AND expires_at <= :before ORDER BY expires_at LIMIT :limit
+        WHERE owner = :owner AND expires_at <= :before ORDER BY expires_at {first}
     """
     COUNT_EXPIRED = """
         SELECT count(*) FROM chat_conversation c JOIN chat_message m ON m.conversation_key = c.conversation_key
@@ -167,10 +190,10 @@ class Statements:
     """
     SELECT_IDLE_CONVERSATIONS = """
         SELECT conversation_key FROM chat_conversation
-        WHERE owner = :owner AND updated_at < :before ORDER BY updated_at LIMIT :limit
+        WHERE owner = :owner AND updated_at < :before ORDER BY updated_at {first}
     """
     SELECT_IDLE_CONVERSATION = """
-        SELECT conversation_key, message_count FROM chat_conversation
+        SELECT conversation_key, message_count FROM chat_conversation {lock_hint}
         WHERE conversation_key = :conversation_key AND updated_at < :before {lock}
     """
     COUNT_IDLE = """

@@ -75,7 +75,7 @@ def replace(session: Session, write: Write) -> int:
         if not created and not write.ttl.explicit and can_expire:
             expiries = dict(session.rows(dialect.sql("SELECT_EXPIRIES"), {"conversation_key": head.key}))
         if not created:
-            session.run(dialect.sql("DELETE_MESSAGES"), {"conversation_key": head.key})
+            session.defer(dialect.sql("DELETE_MESSAGES"), {"conversation_key": head.key})
         head.message_count, head.expires_at, head.system_position = 0, None, None
         return _add(session, head, write, write.records, expiries)
 
@@ -103,7 +103,7 @@ def delete_messages(session: Session, owner: str, conversation_id: str, message_
         if live:
             _update(session, head)
         elif stored:
-            session.run(
+            session.defer(
                 dialect.sql("UPDATE_CONVERSATION_COUNT"),
                 {"conversation_key": head.key, "message_count": head.message_count},
             )
@@ -117,9 +117,9 @@ def update_conversation(
     of = {"owner": owner, "conversation_id": conversation_id}
     with session.transaction():
         if title is not UNSET:
-            session.run(dialect.sql("UPDATE_TITLE"), {**of, "title": title})
+            session.defer(dialect.sql("UPDATE_TITLE"), {**of, "title": title})
         if metadata is not UNSET:
-            session.run(dialect.sql("UPDATE_METADATA"), {**of, "metadata": metadata})
+            session.defer(dialect.sql("UPDATE_METADATA"), {**of, "metadata": metadata})
         return reads.get_conversation(session, owner, conversation_id)
 
 
@@ -192,7 +192,7 @@ def _add(
 
 def _update(session: Session, head: Head) -> int:
     head.version += 1
-    session.run(
+    session.defer(
         session.dialect.sql("UPDATE_CONVERSATION"),
         {
             "conversation_key": head.key,
@@ -232,8 +232,8 @@ def _expired(session: Session, head: Head, record: MessageRecord) -> bool:
 
 
 def delete_locked(session: Session, key: int) -> None:
-    session.run(session.dialect.sql("DELETE_MESSAGES"), {"conversation_key": key})
-    session.run(session.dialect.sql("DELETE_CONVERSATION"), {"conversation_key": key})
+    session.defer(session.dialect.sql("DELETE_MESSAGES"), {"conversation_key": key})
+    session.defer(session.dialect.sql("DELETE_CONVERSATION"), {"conversation_key": key})
 
 
 def _chunks(rows: list[dict[str, Any]], most_rows: int, most_bytes: int) -> list[list[dict[str, Any]]]:
