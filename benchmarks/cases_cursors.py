@@ -18,12 +18,14 @@ from benchmarks import handwritten as hand
 from benchmarks.cases_operations import WINDOW_ID
 from benchmarks.measure import Row, Scale, compare, timed
 from benchmarks.messages import TURN, WINDOW
-from benchmarks.places import Place, PostgresqlPlace
+from benchmarks.places import MysqlPlace, Place, PostgresqlPlace
 
 READ = {"owner": "", "conversation_id": WINDOW_ID}
 
 
 def raw_cursors(place: Place, scale: Scale) -> Iterator[Row]:
+    if isinstance(place, MysqlPlace):
+        return  # PyMySQL, which is Python, costs more than either
     postgresql = isinstance(place, PostgresqlPlace)
     read = hand.POSTGRESQL_READ if postgresql else hand.SQLITE_READ
     append = _append_postgresql if postgresql else _append_sqlite

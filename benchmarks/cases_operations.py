@@ -11,8 +11,8 @@ from benchmarks.messages import QUESTION, TURN, WINDOW, seed, turn
 from benchmarks.places import Place
 from chatkeep import Message, open_async_repository, open_repository
 
-APPEND_REACH = {"postgresql": 1.5, "sqlite": 2.5}
-READ_REACH = {"postgresql": 2.0, "sqlite": 4.0}
+APPEND_REACH = {"postgresql": 1.5, "sqlite": 2.5, "mysql": 1.6, "mariadb": 1.6}
+READ_REACH = {"postgresql": 2.0, "sqlite": 4.0, "mysql": 2.0, "mariadb": 2.0}
 FLAT_REACH = 1.2
 
 SHORT = 100

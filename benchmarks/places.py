@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import make_url
 
 from benchmarks.handwritten import HandwrittenPostgresql, HandwrittenSqlite
+from benchmarks.handwritten_mysql import HandwrittenMysql
 from chatkeep import open_repository
 
 
@@ -96,7 +97,35 @@ class PostgresqlPlace:
             hand.connection.execute("VACUUM (ANALYZE) chat_conversation")
 
 
-Place: TypeAlias = SqlitePlace | PostgresqlPlace
+class MysqlPlace:
+    """A database of its own on a MySQL or MariaDB server; both sides write to the same tables, and commit alike."""
+
+    levels = ("",)
+
+    def __init__(self, backend: str, url: str) -> None:
+        self.backend = backend
+        self.url = url
+        open_repository(url, schema="migrate").close()
+        with contextlib.closing(self.handwritten(url)) as hand:
+            version, flush, binlog = hand.run(
+                "SELECT VERSION(), @@innodb_flush_log_at_trx_commit, IF(@@log_bin, @@sync_binlog, 'off')"
+            )[0]
+        product = {"mysql": "MySQL", "mariadb": "MariaDB"}[backend]
+        self.title = f"{product} {version.split('-')[0]} (innodb_flush_log_at_trx_commit={flush}, sync_binlog={binlog})"
+
+    def new_url(self, level: str = "") -> str:
+        return self.url
+
+    def handwritten(self, url: str) -> HandwrittenMysql:
+        return HandwrittenMysql(make_url(url))
+
+    def tidy(self) -> None:
+        """After seeding: what the server does by itself in a database in use."""
+        with contextlib.closing(self.handwritten(self.url)) as hand:
+            hand.run("ANALYZE TABLE chat_message, chat_conversation")
+
+
+Place: TypeAlias = SqlitePlace | PostgresqlPlace | MysqlPlace
 
 
 @contextlib.contextmanager
@@ -106,28 +135,36 @@ def open_place(backend: str) -> Iterator[Place]:
         with tempfile.TemporaryDirectory(prefix="chatkeep-bench-") as directory:
             yield SqlitePlace(Path(directory))
         return
-    url = _postgresql_url()
+    url = _server_url(backend)
+    name = f"test_bench_{uuid.uuid4().hex[:12]}"
+    if backend != "postgresql":
+        with contextlib.closing(HandwrittenMysql(make_url(url))) as admin:
+            admin.run(f"CREATE DATABASE {name}")
+            try:
+                yield MysqlPlace(backend, make_url(url).set(database=name).render_as_string(hide_password=False))
+            finally:
+                admin.run(f"DROP DATABASE {name}")
+        return
     import psycopg
 
-    schema = f"test_bench_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"CREATE SCHEMA {name}")
         try:
-            yield PostgresqlPlace(url, schema)
+            yield PostgresqlPlace(url, name)
         finally:
-            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+            connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 def database_file(url: str) -> str:
     return str(make_url(url).database)
 
 
-def _postgresql_url() -> str:
-    """The server that the tests use: that of CHATKEEP_TEST_POSTGRESQL_URL, else a container."""
+def _server_url(backend: str) -> str:
+    """The server that the tests use: that of CHATKEEP_TEST_<BACKEND>_URL, else a container."""
     try:
-        service = importlib.import_module("tests.services").service_url("postgresql")
+        service = importlib.import_module("tests.services").service_url(backend)
     except ImportError as error:
         raise NoPlaceError(f"tests/services.py can't be imported: {error}") from error
     if service.url is None:
         raise NoPlaceError(service.reason)
-    return make_url(service.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    return make_url(service.url).set(drivername=backend).render_as_string(hide_password=False)

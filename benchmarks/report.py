@@ -54,7 +54,7 @@ def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: Itera
         "Only the ratios mean anything elsewhere; the times are of this machine. The two sides of a row take turns "
         f"within one run (A B, B A, …) for about {scale.seconds:g} s, cut into {BLOCKS} blocks. Times are medians of "
         "all rounds; the ratio is the median of the blocks' ratios, with their 10th and 90th percentile. A row without "
-        "a reach only informs. What the references do is in `handwritten.py` beside this file.",
+        "a reach only informs. What the references do is in `handwritten.py` and `handwritten_mysql.py` beside this file.",
     ]
     for title, rows in sections:
         lines += ["", f"## {title}", "", _line(HEADINGS), "|" + "---|" * len(HEADINGS)]
@@ -66,7 +66,7 @@ def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: Itera
 
 def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions = ", ".join(f"{name} {version(name)}" for name in ("SQLAlchemy", "psycopg", "msgspec"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("SQLAlchemy", "psycopg", "PyMySQL", "msgspec"))
     return (
         f"{platform.system()} {platform.machine()} with {cores} cores, Python {platform.python_version()}, "
         f"SQLite {sqlite3.sqlite_version}, {versions}; an fsync of one page takes {duration(_fsync_seconds())}"
