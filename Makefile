@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
+SECONDS ?= 120
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-backend up down check format bench wheel clean
+.PHONY: help venv demo test test-backend up down check format bench soak wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ format: venv ## Put the code into the house's format
 
 bench: venv ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
+
+soak: venv ## Hold BACKEND (sqlite) to the contract under load, for SECONDS (120)
+	$(BIN)/python -m benchmarks.soak --backend $(or $(BACKEND),sqlite) --seconds $(SECONDS) $(ARGS)
 
 wheel: venv ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel
