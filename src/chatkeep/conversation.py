@@ -24,7 +24,9 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: dt.datetime
     """The last change of its messages; aware, UTC. Title and metadata changes do not count."""
     version: int
-    """Grows with every change of the messages and is never used again, also not after a deletion under the same id."""
+    """Grows with every change of the messages while the conversation lives, and is never used again, also not after a
+    deletion under the same id. A conversation made anew has higher ones, unless two made it at the same time and one of
+    them waited through the life and the deletion of the other's."""
     message_count: int
     """Live messages: those that have not expired."""
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import greenlet
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -106,7 +107,7 @@ class Database:
         dead = 0
         while dead < pool.size + 2:
             try:
-                connection = pool.engine.raw_connection()
+                connection = pool.connection_for(session)
             except PoolTimeoutError as error:
                 if pool.mend() or time.monotonic() < deadline:
                     continue
@@ -197,7 +198,32 @@ class _Pool:
         self._dialect = dialect
         self._loop = None if loop is None else weakref.ref(loop)
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._asking: dict[Any, Session] = {}
+        """By thread and greenlet, the session that asks the pool for a connection there."""
+        pool = self.engine.pool
+        pool._creator = self._noted(pool._creator)
         event.listen(self.engine, "connect", self._connected)
+
+    def connection_for(self, session: Session) -> Any:
+        """A connection of the pool, an idle one or a new one."""
+        here = greenlet.getcurrent()
+        self._asking[here] = session
+        try:
+            return self.engine.raw_connection()
+        except BaseException:
+            session.connecting = False
+            raise
+        finally:
+            del self._asking[here]
+
+    def _noted(self, connect: Any) -> Any:
+        def connect_and_say_so(*arguments: Any, **options: Any) -> Any:
+            session = self._asking.get(greenlet.getcurrent())
+            if session is not None:
+                session.connecting = True
+            return connect(*arguments, **options)
+
+        return connect_and_say_so
 
     def _connected(self, connection: Any, record: Any) -> None:
         self._connections.add(record.driver_connection)
@@ -214,10 +240,12 @@ class _Pool:
 
         An exception out of a signal handler may arrive inside the pool, between taking a place and noting who has it.
         """
-        held = sum(session.is_open for session in list(self.leases))
+        held = sum(session.has_place for session in list(self.leases))
         if held >= self.size:
             return False
-        self.engine.pool = self.engine.pool.recreate()
+        old = self.engine.pool
+        self.engine.pool = old.recreate()
+        old.dispose()
         return True
 
     def is_current(self) -> bool:

@@ -22,18 +22,25 @@ statement_log = logging.getLogger("chatkeep.statements")
 class Session:
     """Not for two threads at once. The database opens, commits or rolls back, and closes it."""
 
-    __slots__ = ("__weakref__", "_cursor", "_gate", "_in_transaction", "_queue", "_turn", "at_risk", "dialect")
+    __slots__ = ("__weakref__", "_cursor", "_gate", "_in_transaction", "_queue", "_turn", "at_risk", "connecting", "dialect")
 
     def __init__(self, dialect: Dialect, gate: FileGate | None = None) -> None:
         self.dialect = dialect
         self.at_risk = False
         """Whether a statement under way may commit, so that a lost reply leaves the outcome unknown."""
+        self.connecting = False
+        """Whether a new connection is being made for it, which has its place in the pool already."""
         self._cursor: Any = None
         self._gate = gate
         self._turn: threading.Lock | None = None
         self._in_transaction = False
         self._queue: list[tuple[str, Parameters | None]] = []
         """What travels with the next statement, on engines that take several in one message."""
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it holds a connection of the pool, or the place for one."""
+        return self.connecting or self.is_open
 
     @property
     def is_open(self) -> bool:
@@ -122,10 +129,12 @@ class Session:
     def open(self, cursor: Any) -> None:
         """Use this cursor."""
         self._cursor = cursor
+        self.connecting = False
 
     def close(self) -> None:
         """Let go of the cursor, and of the turn to write."""
         cursor, self._cursor = self._cursor, None
+        self.connecting = False
         self._give_turn()
         if cursor is not None:
             cursor.close()
