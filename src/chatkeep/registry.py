@@ -14,6 +14,9 @@ BUILTIN = {
     "inprocess": "chatkeep.backends.inprocess:BACKEND",
     "sqlite": "chatkeep.backends.relational.sqlite:BACKEND",
     "postgresql": "chatkeep.backends.relational.postgresql:BACKEND",
+    "mysql": "chatkeep.backends.relational.mysql:BACKEND",
+    "mariadb": "chatkeep.backends.relational.mariadb:BACKEND",
+    "sqlserver": "chatkeep.backends.relational.sqlserver:BACKEND",
 }
 """Named here too, so that they work where no package metadata is installed (a zip, a vendored copy)."""
 

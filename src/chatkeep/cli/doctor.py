@@ -15,6 +15,7 @@ from chatkeep.cli import output
 from chatkeep.cli.given import Debug, Given, Owner, Url, given, place, require_file
 from chatkeep.cli.secrets import masked
 from chatkeep.cli.text import followed, one_line
+from chatkeep.errors import ChatkeepError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +85,9 @@ def _server(repository: ChatMemoryRepository, findings: _Findings) -> bool:
     try:
         described = repository._calls.backend.describe()
     except Exception as exc:
-        findings.bad("server", exc, "check host, port, user, password (CHATKEEP_PASSWORD) and that the server runs")
+        known = isinstance(exc, ChatkeepError)  # its text names the next step
+        advice = "" if known else "check host, port, user, password (CHATKEEP_PASSWORD) and that the server runs"
+        findings.bad("server", exc, advice)
         return False
     findings.good("driver", described.get("driver", "none needed"))
     findings.good("server", described.get("server", "none, it lives in this process"))

@@ -83,7 +83,7 @@ def sql(
     owner: Owner = None,
     debug: Debug = False,
 ) -> None:
-    """Print what `migrate` would run, to read it or to pipe it into psql or sqlite3.
+    """Print what `migrate` would run, to read it or to pipe it into psql, mysql or sqlite3.
 
     With --all the URL may be no more than its scheme: chatkeep sql --all --url postgresql:
     """

@@ -77,6 +77,8 @@ class Words(msgspec.Struct, frozen=True):
     repair: str
     account: str
     """What to say about the account that runs it, with a space before; may be empty."""
+    rerunnable: bool = False
+    """Whether a file that died can run again from its start."""
 
 
 def make_plan(files: Sequence[SchemaFile], history: Sequence[Applied] | None) -> Plan:
@@ -154,6 +156,12 @@ def _failed(step: Step, plan: Plan, words: Words) -> str:
             f"chatkeep_schema_history is there and empty, so {step.name} began{began} and did not end; it was applied "
             f"by hand, or by a tool, outside of a transaction. Run the rest of the file by hand, or, while there is "
             f"no data yet, drop the tables it made and run `{words.migrate}`."
+        )
+    if words.rerunnable:
+        return (
+            f"step {step.name} began{began} and did not end. Its statements can run again: run `{words.repair}`, so that "
+            f"the next `{words.migrate}` runs the file from its start; or run the whole file by hand and say so with "
+            f"`{words.repair} --completed`."
         )
     return (
         f"step {step.name} began{began} and did not end. Look at which of its statements took effect; then either "

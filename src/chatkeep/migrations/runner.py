@@ -53,12 +53,9 @@ def migrate(
     say = progress or _silent
     plan = _read(target, files)
     before = plan.version
-    # Where DDL can't be rolled back, a step that others are applying right now looks like one that died.
-    maybe_running = not target.transactional_ddl and bool(plan.of([State.FAILED]))
-    if not maybe_running:
-        _refuse_obstacles(target, plan)
+    _refuse_obstacles(target, plan)
     applied: list[str] = []
-    if plan.pending or maybe_running:
+    if plan.pending:
         say(f"{target.place}: at version {before}, {len(plan.pending)} to apply")
         with target.lock(lock_timeout):
             while True:
@@ -153,7 +150,7 @@ def _read(target: Target, files: Sequence[SchemaFile]) -> Plan:
 
 def _words(target: Target) -> Words:
     account = f" {target.account}" if target.account else ""
-    return Words(target.place, target.command("migrate"), target.command("repair"), account)
+    return Words(target.place, target.command("migrate"), target.command("repair"), account, target.rerunnable)
 
 
 def _refuse_obstacles(target: Target, plan: Plan) -> None:
@@ -191,7 +188,10 @@ def _step_error(target: Target, file: SchemaFile, error: StorageError) -> Storag
             f"It was rolled back and left nothing behind; when the cause is gone, run `{target.command('migrate')}`."
         )
     else:
-        text += f"Its first statements may have taken effect; `{target.command('status')}` says what to do."
+        text += (
+            f"What it did before that has stayed. When the cause is gone, run `{target.command('migrate')}`, which goes "
+            f"on, or says what to look at first."
+        )
     # A lost connection and a lock that others hold are worth another try, which SchemaError would deny.
     known = (StorageConnectionError, StorageTimeoutError, ContentionError)
     kind = type(error) if isinstance(error, known) else SchemaError

@@ -46,6 +46,8 @@ class Target(abc.ABC):
     """Whether a step that fails leaves nothing behind."""
     transaction: tuple[str, str] = ("BEGIN;", "COMMIT;")
     """How a script begins and ends one, where DDL is transactional."""
+    rerunnable: bool = False
+    """Whether each shipped file can run again from its start after it died, whatever it had done."""
     directory: Traversable | None = None
     """Where the schema files are; None: those shipped with chatkeep under the backend's name."""
 

@@ -227,7 +227,12 @@ class _Pool:
 
     def _connected(self, connection: Any, record: Any) -> None:
         self._connections.add(record.driver_connection)
-        self._dialect.prepare(connection, record.driver_connection)
+        try:
+            self._dialect.prepare(connection, record.driver_connection)
+        except BaseException:
+            # The pool forgets a connection that was not made ready, without closing it.
+            self._dialect.abandon(record.driver_connection)
+            raise
 
     @property
     def size(self) -> int:

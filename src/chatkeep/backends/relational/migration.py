@@ -19,7 +19,6 @@ from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.backends.relational.session import Session
-from chatkeep.backends.relational.statements import compile_statement
 from chatkeep.errors import Outcome, SchemaError, StorageError
 from chatkeep.migrations.target import Applied, Target
 from chatkeep.registry import find_backend
@@ -31,6 +30,10 @@ UPDATE_CHECKSUM = f"UPDATE {HISTORY} SET checksum = :checksum WHERE version = :v
 DELETE_STEP = f"DELETE FROM {HISTORY} WHERE version = :version"  # noqa: S608
 COMPLETE_STEP = f"UPDATE {HISTORY} SET success = :success, checksum = NULL WHERE version = :version"  # noqa: S608
 SAVEPOINT, RELEASE = "SAVEPOINT chatkeep_step", "RELEASE SAVEPOINT chatkeep_step"
+ENDED_BY_ITSELF = (
+    "the file ends its transaction by itself; it must hold no BEGIN, COMMIT or ROLLBACK, and what ran before its "
+    "COMMIT has stayed"
+)
 
 
 def relational_target(dialect: Dialect, request: OpenRequest, backend: Backend | None) -> RelationalTarget:
@@ -84,10 +87,9 @@ class RelationalTarget(Target):
         session = self._locked()
         try:
             with self._step(session):
-                # Gone at RELEASE where the file itself ended the transaction.
-                session.run(SAVEPOINT)
+                self._mark_begin(session)
                 self._run_script(session, script)
-                self._release(session)
+                self._check_end(session)
                 values = {"version": version, "checksum": checksum}
                 if session.run(self._sql(UPDATE_CHECKSUM), values) != 1:
                     raise SchemaError(f"the file does not end by inserting row {version} into {HISTORY}")
@@ -157,20 +159,20 @@ class RelationalTarget(Target):
         return self._held
 
     def _sql(self, statement: str) -> str:
-        return compile_statement(statement, self._database.dialect.paramstyle)
+        return self._database.dialect.compile(statement)
 
     def _driver_errors(self) -> Any:
         return self._database.dialect.driver_errors()
 
-    def _release(self, session: Session) -> None:
+    def _mark_begin(self, session: Session) -> None:
+        """Leave a mark in the transaction by which `_check_end` sees whether the file ended it by itself."""
+        session.run(SAVEPOINT)
+
+    def _check_end(self, session: Session) -> None:
         try:
             session.run(RELEASE)
         except self._driver_errors() as error:
-            raise SchemaError(
-                "the file ends its transaction by itself; it must hold no BEGIN, COMMIT or ROLLBACK, and what ran "
-                "before its COMMIT has stayed",
-                outcome=Outcome.UNKNOWN,
-            ) from error
+            raise SchemaError(ENDED_BY_ITSELF, outcome=Outcome.UNKNOWN) from error
 
     def _translated(self, error: Exception, script: str, *, at_risk: bool) -> StorageError:
         known = self._database.dialect.translate(error, place=self.place, at_risk=at_risk)

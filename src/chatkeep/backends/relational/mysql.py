@@ -123,8 +123,8 @@ class MysqlDialect(Dialect):
         if self._request is not None and self._request.asynchronous:
             import aiomysql
 
-            return f"aiomysql {aiomysql.__version__} over PyMySQL {pymysql.__version__}"
-        return f"PyMySQL {pymysql.__version__}"
+            return f"aiomysql {aiomysql.__version__} over PyMySQL {pymysql.VERSION_STRING}"
+        return f"PyMySQL {pymysql.VERSION_STRING}"  # its __version__ is that of the mysqlclient it stands in for
 
     def to_time(self, moment: dt.datetime | None) -> Any:
         return None if moment is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
@@ -157,7 +157,7 @@ class MysqlDialect(Dialect):
         )
 
     def is_refused(self, error: Exception) -> bool:
-        return number(error) in mysql_errors.REFUSED
+        return number(error) in mysql_errors.REFUSED or mysql_errors.UNTRUSTED in mysql_errors.words(error)
 
     def is_disconnect(self, error: Exception) -> bool:
         return number(error) in mysql_errors.DISCONNECTED
@@ -171,12 +171,14 @@ class MysqlDialect(Dialect):
         return number(error) in mysql_errors.MISSING
 
     def reason(self, error: Exception) -> str:
-        text = str(error.args[-1]) if error.args else ""
-        return f"{type(error).__name__} {number(error)}: {text.strip().partition(chr(10))[0][:300]}"
+        text = mysql_errors.words(error).strip().partition("\n")[0]
+        return f"{type(error).__name__} {number(error)}: {text[:300]}"
 
     def next_step(self, error: Exception) -> str:
         if number(error) in mysql_errors.READ_ONLY:
             return "the server or this account is read-only; connect to the primary"
+        if mysql_errors.UNTRUSTED in mysql_errors.words(error):
+            return "check sslrootcert, the file of the authority; sslmode=require encrypts without a check"
         if number(error) == mysql_errors.ER_NO_DB:
             return f"the URL names no database; expected {self.name}://user@host/database"
         if number(error) == mysql_errors.ER_CON_COUNT:

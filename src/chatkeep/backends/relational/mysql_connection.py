@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chatkeep import config
 from chatkeep.backends.plugin import OpenRequest, Option
-from chatkeep.backends.relational.mysql_cursor import client_timeout, close_now
+from chatkeep.backends.relational.mysql_cursor import client_timeout, close_now, within
 from chatkeep.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -94,6 +93,12 @@ def _async_connect(request: OpenRequest) -> Callable[[], Awaitable[Any]]:
     class Connection(aiomysql.Connection):  # type: ignore[misc]
         """With the modes of TLS: aiomysql goes on in plain text where the server has none."""
 
+        def close(self) -> None:
+            # Without TLS's own farewell, which takes a reply of the server, and a loop that lives on until it is there.
+            if self._writer is not None:
+                self._writer.transport.abort()
+            super().close()
+
         async def _request_authentication(self) -> None:
             if self._ssl_context and not self.server_capabilities & CLIENT.SSL:
                 if mode != "prefer":
@@ -105,9 +110,9 @@ def _async_connect(request: OpenRequest) -> Callable[[], Awaitable[Any]]:
     async def connect() -> Any:
         connection = Connection(**arguments)
         try:
-            # aiomysql's own limit ends with the TCP connection; a server may be silent after that.
-            async with asyncio.timeout(arguments["connect_timeout"]):
-                await connection._connect()
+            # aiomysql's own limit ends with the TCP connection; a server may be silent after that. To the end, since
+            # asyncio leaves a socket open where a TLS handshake is cancelled before it has begun.
+            await within(arguments["connect_timeout"], connection._connect(), to_the_end=True)
         except TimeoutError as error:
             close_now(connection)
             raise OperationalError(CR_CONN_HOST_ERROR, "Can't connect to MySQL server (timed out)") from error
@@ -146,6 +151,8 @@ def _arguments(request: OpenRequest) -> dict[str, Any]:
 def _tls_context(request: OpenRequest) -> ssl.SSLContext:
     options = request.options
     mode = options.get("sslmode", "prefer")
+    if "sslrootcert" in options and not mode.startswith("verify"):
+        raise ConfigurationError("sslrootcert is for sslmode=verify-ca and sslmode=verify-full; set one of them")
     try:
         if mode.startswith("verify"):
             context = ssl.create_default_context(cafile=options.get("sslrootcert"))

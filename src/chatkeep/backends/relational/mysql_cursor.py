@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import select
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
 from chatkeep.backends.plugin import OpenRequest
@@ -39,9 +39,12 @@ class MysqlCursor:
         text = statements if values is None else self._raw.mogrify(statements, values)
         self._check_size(text)
         try:
-            self._run(self._raw.execute, text)
-            while self._run(self._raw.nextset):
-                pass
+            if is_async(self._connection):
+                self._await(self._whole(text), to_the_end=text.endswith("COMMIT"))
+            else:
+                self._raw.execute(text)
+                while self._raw.nextset():
+                    pass
         except BaseException as error:
             if not isinstance(error, driver_errors()):
                 # Broken off half-way: what the server sends next would be taken for the answer to something else.
@@ -59,10 +62,10 @@ class MysqlCursor:
         return row_id
 
     def fetchall(self) -> list[Any]:
-        return list(self._run(self._raw.fetchall))
+        return list(self._taken(self._raw.fetchall()))
 
     def fetchone(self) -> Any:
-        return self._run(self._raw.fetchone)
+        return self._taken(self._raw.fetchone())
 
     @contextlib.contextmanager
     def patient(self) -> Iterator[None]:
@@ -77,14 +80,24 @@ class MysqlCursor:
     def close(self) -> None:
         """Nothing is left to read: results are taken whole."""
 
-    def _run(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        result = call(*arguments)
-        if not asyncio.iscoroutine(result) and not asyncio.isfuture(result):
-            return result
+    async def _whole(self, text: str) -> None:
+        await self._raw.execute(text)
+        while await self._raw.nextset():
+            pass
+
+    def _taken(self, rows: Any) -> Any:
+        """What the driver has read already; aiomysql gives it as a future that is done."""
+        return rows.result() if asyncio.isfuture(rows) else rows
+
+    def _await(self, call: Awaitable[Any], *, to_the_end: bool) -> Any:
+        from pymysql.err import OperationalError
         from sqlalchemy.util import await_only
 
-        committing = bool(arguments) and arguments[0].endswith("COMMIT")
-        return await_only(_within(self._seconds, result, to_the_end=committing))
+        try:
+            return await_only(within(self._seconds, call, to_the_end=to_the_end))
+        except TimeoutError as error:
+            text = "Lost connection to MySQL server during query (timed out)"
+            raise OperationalError(CR_SERVER_LOST, text) from error
 
     def _check_size(self, text: str) -> None:
         # The server would answer a larger one by closing the connection while it is still being sent.
@@ -99,17 +112,16 @@ class MysqlCursor:
             )
 
 
-async def _within(seconds: float, call: Awaitable[Any], *, to_the_end: bool) -> Any:
-    """Await the driver for so long. A commit goes on when its caller is cancelled, so that its end is known."""
-    from pymysql.err import OperationalError
-
+async def within(seconds: float, call: Awaitable[Any], *, to_the_end: bool) -> Any:
+    """Await the driver for so long, or raise TimeoutError. `to_the_end`: it goes on when the caller is cancelled, who
+    is told after that; so a commit's end is known."""
     task = asyncio.ensure_future(call)
     try:
         async with asyncio.timeout(seconds):
             return await (asyncio.shield(task) if to_the_end else task)
-    except TimeoutError as error:
+    except TimeoutError:
         task.cancel()
-        raise OperationalError(CR_SERVER_LOST, "Lost connection to MySQL server during query (timed out)") from error
+        raise
     except asyncio.CancelledError:
         if to_the_end:
             await asyncio.wait([task], timeout=seconds)

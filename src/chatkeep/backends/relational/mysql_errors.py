@@ -66,6 +66,8 @@ REFUSED = {
     3118,  # ER_ACCOUNT_HAS_BEEN_LOCKED
     4151,  # ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB
 }
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+"""In a CR_CONN_HOST_ERROR: it is the server's certificate, and no next try will change it."""
 ER_NO_DB = 1046
 MISSING = {1054, 1146}
 """ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE"""
@@ -100,3 +102,11 @@ def number(error: BaseException) -> int:
     """The server's or the driver's error number; -1 where there is none."""
     found = error.args[0] if error.args else -1
     return found if isinstance(found, int) else -1
+
+
+def words(error: BaseException) -> str:
+    """What the server or the driver says, with what the network said where only the cause tells."""
+    text = str(error.args[-1]) if error.args else ""
+    cause = error.__cause__
+    # PyMySQL quotes it, aiomysql doesn't.
+    return f"{text} ({cause})" if isinstance(cause, OSError) and str(cause) not in text else text

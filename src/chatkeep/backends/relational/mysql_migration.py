@@ -39,6 +39,7 @@ class MysqlTarget(RelationalTarget):
     """A database of a server. The lock is GET_LOCK's, by the database's name; it belongs to the connection."""
 
     transactional_ddl = False
+    rerunnable = True
     account = "with an account that may create tables (its password goes into CHATKEEP_PASSWORD)"
     PRODUCT = "MySQL"
     MINIMUM = (8, 0, 17)

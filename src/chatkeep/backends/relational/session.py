@@ -69,8 +69,8 @@ class Session:
     def defer(self, statement: str, parameters: Parameters) -> None:
         """A write inside a transaction whose count nobody asks for: it may travel with the next statement."""
         if self.dialect.pipelines:
-            if any(values for _, values in self._queue):
-                self._flush()  # so that one message holds one statement with many rows at most
+            if _holds_rows(parameters) and any(_holds_rows(values) for _, values in self._queue):
+                self._flush()  # one message holds the rows of one statement at most
             self._queue.append((statement, parameters))
         else:
             self.run(statement, parameters)
@@ -180,6 +180,11 @@ class Session:
             self._cursor.execute(text, values)
         else:
             self._cursor.execute(text)
+
+
+def _holds_rows(parameters: Parameters | None) -> bool:
+    """Whether these are the values of many rows, which are given in order."""
+    return parameters is not None and not isinstance(parameters, Mapping)
 
 
 def _bound(statement: str, parameters: Parameters) -> Any:

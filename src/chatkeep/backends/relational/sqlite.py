@@ -63,9 +63,10 @@ class SqliteDialect(Dialect):
             options.get("synchronous", "full"),
             wal=not in_memory,
         )
+        kept = _Kept(connect) if in_memory else None
         engine = create_engine(
             "sqlite://",
-            creator=_Kept(connect) if in_memory else connect,
+            creator=kept or connect,
             poolclass=pool.QueuePool,
             pool_size=1 if in_memory else options.get("pool_size", 8),
             max_overflow=0,
@@ -73,8 +74,8 @@ class SqliteDialect(Dialect):
             pool_reset_on_return=None,
             _initialize=False,
         )
-        if in_memory:
-            event.listen(engine, "engine_disposed", lambda engine: engine.pool._creator.close())
+        if kept is not None:
+            event.listen(engine, "engine_disposed", lambda engine: kept.close())
         return engine
 
     def gate(self, request: OpenRequest) -> FileGate | None:
