@@ -27,9 +27,12 @@ def test_missing_tables_are_a_finding_with_the_command_that_makes_them(run: Run,
     assert "not tried" in done.lines[-1]
 
 
-def test_a_server_that_is_not_there_is_a_finding_without_its_password(run: Run) -> None:
-    pytest.importorskip("psycopg")
-    done = run("doctor", url="postgresql://app:geheim@127.0.0.1:1/chat")
+@pytest.mark.parametrize(
+    ("scheme", "driver"), [("postgresql", "psycopg"), ("mysql", "pymysql"), ("mariadb", "pymysql")]
+)
+def test_a_server_that_is_not_there_is_a_finding_without_its_password(run: Run, scheme: str, driver: str) -> None:
+    pytest.importorskip(driver)
+    done = run("doctor", url=f"{scheme}://app:geheim@127.0.0.1:1/chat")
     assert done.code == 1
     assert done.lines[-1].startswith("✗ server")
     assert "geheim" not in done.out + done.err

@@ -35,7 +35,7 @@ def test_help_and_version_answer_without_loading_engines() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from chatkeep.cli import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
-        "print(sorted({'sqlalchemy', 'psycopg', 'sqlite3', 'chatkeep.config'} & set(sys.modules)))"
+        "print(sorted({'sqlalchemy', 'psycopg', 'pymysql', 'sqlite3', 'chatkeep.config'} & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
@@ -194,6 +194,9 @@ def test_memory_stays_flat_however_much_goes_through(environment: dict[str, str]
 SECRETS = ["geheim", "p@ss:w/r#d", "per%25cent", "sp%20ace", "ümläut"]
 
 
+@pytest.mark.parametrize(
+    ("scheme", "driver"), [("postgresql", "psycopg"), ("mysql", "pymysql")], ids=["postgresql", "mysql"]
+)
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize(
     "command",
@@ -213,9 +216,9 @@ SECRETS = ["geheim", "p@ss:w/r#d", "per%25cent", "sp%20ace", "ümläut"]
     ],
     ids=" ".join,
 )
-def test_no_output_holds_a_password(run: Run, command: list[str], secret: str) -> None:
-    pytest.importorskip("psycopg")
-    given = f"postgresql://app:{secret}@127.0.0.1:1/chat"
+def test_no_output_holds_a_password(run: Run, command: list[str], secret: str, scheme: str, driver: str) -> None:
+    pytest.importorskip(driver)
+    given = f"{scheme}://app:{secret}@127.0.0.1:1/chat"
     done = run(*[word.replace("{}", given) for word in command], url=None)
     assert done.code in (1, 2)
     everything = "".join((done.out + done.err).split())

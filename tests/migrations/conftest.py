@@ -5,18 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.migrations.places import Place, PostgresqlPlace, SqlitePlace, Steps
+from tests.migrations.mysql_places import MariadbPlace, MysqlPlace
+from tests.migrations.places import BACKENDS, Place, PostgresqlPlace, SqlitePlace, Steps, each
 from tests.services import service_url, skip_or_fail
-
-
-@pytest.fixture
-def postgresql() -> Iterator[PostgresqlPlace]:
-    service = service_url("postgresql")
-    if service.url is None:
-        skip_or_fail("postgresql", str(service.reason))
-    place = PostgresqlPlace(service.url)
-    yield place
-    place.drop()
 
 
 @pytest.fixture
@@ -24,9 +15,28 @@ def sqlite(tmp_path: Path) -> SqlitePlace:
     return SqlitePlace(tmp_path / "chat.db")
 
 
-@pytest.fixture(
-    params=[pytest.param("sqlite", marks=pytest.mark.sqlite), pytest.param("postgresql", marks=pytest.mark.postgresql)]
-)
+@pytest.fixture
+def postgresql() -> Iterator[PostgresqlPlace]:
+    place = PostgresqlPlace(address_of("postgresql"))
+    yield place
+    place.drop()
+
+
+@pytest.fixture
+def mysql() -> Iterator[MysqlPlace]:
+    place = MysqlPlace(address_of("mysql"))
+    yield place
+    place.drop()
+
+
+@pytest.fixture
+def mariadb() -> Iterator[MariadbPlace]:
+    place = MariadbPlace(address_of("mariadb"))
+    yield place
+    place.drop()
+
+
+@pytest.fixture(params=each(BACKENDS))
 def place(request: pytest.FixtureRequest) -> Place:
     """Each engine in turn."""
     found: Place = request.getfixturevalue(request.param)
@@ -35,4 +45,11 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 @pytest.fixture
 def steps(place: Place, tmp_path: Path) -> Steps:
-    return Steps(place.backend, tmp_path / "steps")
+    return Steps(place, tmp_path / "steps")
+
+
+def address_of(backend: str) -> str:
+    service = service_url(backend)
+    if service.url is None:
+        skip_or_fail(backend, str(service.reason))
+    return service.url

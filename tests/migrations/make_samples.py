@@ -4,6 +4,7 @@ Run once for each new schema version, before its release, and never again for it
 
     python -m tests.migrations.make_samples sqlite:////tmp/empty.db
     python -m tests.migrations.make_samples 'postgresql://user:password@host/database?search_path=an_empty_schema'
+    python -m tests.migrations.make_samples mysql://user:password@host/an_empty_database
 """
 
 import datetime as dt
@@ -30,6 +31,16 @@ from chatkeep.urls import split_scheme
 SAMPLES = Path(__file__).parent / "samples"
 START = dt.datetime(2026, 1, 2, 3, 4, 5, 678_901, dt.UTC)
 TABLES = ("chat_conversation", "chat_message")
+COLUMNS = """
+    SELECT column_name FROM information_schema.columns
+    WHERE table_schema = {here} AND table_name = '{table}' ORDER BY ordinal_position
+"""
+COLUMNS_OF = {
+    "sqlite": "SELECT name FROM pragma_table_info('{table}')",
+    "postgresql": COLUMNS.replace("{here}", "current_schema()"),
+    "mysql": COLUMNS.replace("{here}", "DATABASE()"),
+    "mariadb": COLUMNS.replace("{here}", "DATABASE()"),
+}
 
 
 def messages() -> list[Message]:
@@ -106,31 +117,24 @@ def rows_as_sql(url: str) -> str:
     """The tables' rows as INSERT statements, with fixed times in place of the clock's."""
     settings = load_settings(url, {}, asynchronous=False)
     backend: Any = settings.plugin.open(settings.request)
-    postgresql = settings.plugin.name == "postgresql"
+    name = settings.plugin.name
     lines = []
     with backend.database.session() as session:
         for table in TABLES:
-            columns = [
-                row[0]
-                for row in session.rows(
-                    "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() "
-                    f"AND table_name = '{table}' ORDER BY ordinal_position"
-                    if postgresql
-                    else f"SELECT name FROM pragma_table_info('{table}')"
-                )
-            ]
-            overriding = " OVERRIDING SYSTEM VALUE" if postgresql and table == "chat_conversation" else ""
+            columns = [row[0] for row in session.rows(COLUMNS_OF[name].replace("{table}", table))]
+            overriding = " OVERRIDING SYSTEM VALUE" if name == "postgresql" and table == "chat_conversation" else ""
             for row in session.rows(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1, 2"):
                 values = dict(zip(columns, row, strict=True))
-                settled = ", ".join(literal(settle(name, value, values)) for name, value in values.items())
+                settled = ", ".join(literal(settle(column, values), name) for column in columns)
                 lines.append(f"INSERT INTO {table} ({', '.join(columns)}){overriding} VALUES\n    ({settled});")
-        if postgresql:
+        if name == "postgresql":
             lines.append("SELECT setval(pg_get_serial_sequence('chat_conversation', 'conversation_key'), 100);")
     backend.close()
     return "\n".join(lines) + "\n"
 
 
-def settle(name: str, value: Any, row: dict[str, Any]) -> Any:
+def settle(name: str, row: dict[str, Any]) -> Any:
+    value = row[name]
     if value is None or name not in ("created_at", "updated_at", "expires_at"):
         return value
     if name == "expires_at":
@@ -139,15 +143,18 @@ def settle(name: str, value: Any, row: dict[str, Any]) -> Any:
         return value
     else:
         moment = START + dt.timedelta(days=1 if name == "updated_at" else 0, seconds=row["conversation_key"])
-    return moment if isinstance(value, dt.datetime) else moment.isoformat()[:26] + "Z"
+    if not isinstance(value, dt.datetime):
+        return moment.isoformat()[:26] + "Z"
+    return moment if value.tzinfo else moment.replace(tzinfo=None)
 
 
-def literal(value: Any) -> str:
+def literal(value: Any, backend: str) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, int):
         return str(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    text = str(value).replace("'", "''")
+    return f"'{text}'" if backend in ("sqlite", "postgresql") else "'" + text.replace("\\", "\\\\") + "'"
 
 
 def main(url: str) -> None:
@@ -178,13 +185,13 @@ def load(url: str, sql: str) -> None:
     settings = load_settings(url, {}, asynchronous=False)
     backend: Any = settings.plugin.open(settings.request)
     with backend.database.session() as session:
-        if settings.plugin.name == "postgresql":
-            session.run(sql)
-        else:
+        if settings.plugin.name == "sqlite":
             from chatkeep.backends.relational.sqlite_migration import sqlite_statements
 
             for _, statement in sqlite_statements(sql):
                 session.run(statement)
+        else:
+            session.run(sql)
     backend.close()
 
 

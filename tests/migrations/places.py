@@ -1,4 +1,7 @@
-"""An empty database for one test, with raw access beside chatkeep's: a SQLite file or a schema on PostgreSQL."""
+"""An empty database for one test, with raw access beside chatkeep's, and folders of steps to migrate it with.
+
+SQLite's and PostgreSQL's are here, those of MySQL and MariaDB in mysql_places.py.
+"""
 
 import contextlib
 import datetime as dt
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from sqlalchemy.engine import make_url
 
 from chatkeep.config import load_settings
@@ -19,16 +23,34 @@ from chatkeep.migrations.files import SchemaFile, schema_directory, schema_files
 from chatkeep.migrations.target import Target
 
 ROOT = Path(__file__).resolve().parents[2]
+ROLL_BACK = ("sqlite", "postgresql")
+"""Where a step that fails leaves nothing behind."""
+COMMIT = ("mysql", "mariadb")
+"""Where each statement of a step commits by itself."""
+BACKENDS = (*ROLL_BACK, *COMMIT)
 HISTORY = "SELECT version, description, checksum, applied_at, success FROM chatkeep_schema_history ORDER BY version"
 
 
+def each(backends: tuple[str, ...]) -> list[Any]:
+    """The parameters of a fixture or test that takes these backends in turn."""
+    return [pytest.param(name, marks=getattr(pytest.mark, name)) for name in backends]
+
+
+rolls_back = pytest.mark.parametrize("place", each(ROLL_BACK), indirect=True)
+commits = pytest.mark.parametrize("place", each(COMMIT), indirect=True)
+
+
 class Place:
-    """What the tests of both engines need. Statements go round chatkeep, so that it can't vouch for itself."""
+    """What the tests of all engines need. Statements go round chatkeep, so that it can't vouch for itself."""
 
     backend: str
     url: str
     slow_statement: str
     """Takes half a minute where nobody stops it."""
+    true, false = "TRUE", "FALSE"
+    now = "now()"
+    history_end = ""
+    """Ends the statement that a step fills its history row in with."""
 
     @contextlib.contextmanager
     def target(self, **options: Any) -> Iterator[Target]:
@@ -58,9 +80,18 @@ class Place:
     def history(self) -> list[tuple[Any, ...]]:
         return self.rows(HISTORY)
 
+    def history_row(self, version: int, description: str) -> str:
+        """How a step ends."""
+        return (
+            "INSERT INTO chatkeep_schema_history (version, description, checksum, applied_at, success)\n"
+            f"VALUES ({version}, '{description}', NULL, {self.now}, {self.true}){self.history_end};"
+        )
+
 
 class SqlitePlace(Place):
     backend = "sqlite"
+    true, false = "1", "0"
+    now = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
     slow_statement = (
         "CREATE TABLE slow AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100000000) "
         "SELECT count(*) FROM c;"
@@ -160,32 +191,24 @@ class PostgresqlPlace(Place):
 class Steps:
     """A folder with the shipped files of a backend and more of the test's own."""
 
-    def __init__(self, backend: str, directory: Path) -> None:
-        self.backend = backend
+    def __init__(self, place: Place, directory: Path) -> None:
+        self.place = place
         self.directory = directory
         directory.mkdir()
-        for entry in schema_directory(backend).iterdir():
+        for entry in schema_directory(place.backend).iterdir():
             if entry.name.startswith("V"):
                 (directory / entry.name).write_bytes(entry.read_bytes())
         self.shipped = len(self.files())
 
     def files(self) -> list[SchemaFile]:
-        return schema_files(self.backend, self.directory)
+        return schema_files(self.place.backend, self.directory)
 
     def add(self, description: str, script: str) -> Path:
         """The next step, which ends with its own history row as every step must."""
         version = len(self.files()) + 1
         path = self.directory / f"V{version:04d}__{description.replace(' ', '_')}.sql"
-        path.write_text(f"{script}\n{history_row(self.backend, version, description)}\n", encoding="utf-8")
+        path.write_text(f"{script}\n{self.place.history_row(version, description)}\n", encoding="utf-8")
         return path
-
-
-def history_row(backend: str, version: int, description: str) -> str:
-    moment, success = ("strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", 1) if backend == "sqlite" else ("now()", "true")
-    return (
-        "INSERT INTO chatkeep_schema_history (version, description, checksum, applied_at, success)\n"
-        f"VALUES ({version}, '{description}', NULL, {moment}, {success});"
-    )
 
 
 MIGRATOR = """
@@ -218,4 +241,6 @@ def start_migrator(place: Place, steps: Steps, begin: float = 0.0) -> "subproces
 
 
 def as_moment(value: Any) -> dt.datetime:
-    return dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+    """A time of the history; one without a zone is in UTC."""
+    moment: dt.datetime = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)

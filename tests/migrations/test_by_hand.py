@@ -11,7 +11,8 @@ from chatkeep.errors import SchemaError
 from chatkeep.migrations.files import schema_directory, schema_files
 from chatkeep.migrations.plan import State
 from chatkeep.migrations.runner import migrate, pending_sql, status, validate
-from tests.migrations.places import Place, PostgresqlPlace, SqlitePlace, Steps
+from tests.migrations.mysql_places import MysqlPlace
+from tests.migrations.places import Place, PostgresqlPlace, SqlitePlace, Steps, commits, rolls_back
 from tests.services import skip_or_fail
 
 
@@ -77,6 +78,7 @@ def test_a_file_of_which_half_arrived_is_found_out(place: Place) -> None:
                 call(target)
 
 
+@rolls_back
 def test_a_file_that_stopped_before_its_end_is_found_out(place: Place, tmp_path: Path) -> None:
     """As by a tool outside of a transaction that stops at an error: the history table is there, the row is not."""
     for path in shipped(place.backend):
@@ -86,6 +88,32 @@ def test_a_file_that_stopped_before_its_end_is_found_out(place: Place, tmp_path:
         for call in (validate, migrate):
             with pytest.raises(SchemaError, match=r"V0001__chat_memory\.sql began and did not end; it was applied"):
                 call(target)
+
+
+@commits
+def test_a_file_may_be_applied_by_hand_over_and_over(place: Place) -> None:
+    """And so goes on where it stopped before its end, or where the shell was told to go on after errors."""
+    for path in shipped(place.backend):
+        place.apply_by_hand(path)
+        before = (place.schema(), place.history())
+        place.apply_by_hand(path)
+        assert (place.schema(), place.history()) == before
+        place.execute("DROP TABLE chat_message; DELETE FROM chatkeep_schema_history;")
+        place.apply_by_hand(path)
+        assert place.schema() == before[0]
+    with place.target() as target:
+        validate(target)
+
+
+@commits
+def test_the_printed_sql_goes_through_the_engines_shell(place: Place) -> None:
+    assert isinstance(place, MysqlPlace)
+    with place.target() as target:
+        done = place.shell(text=pending_sql(target))
+        if done is None:
+            skip_or_fail(place.backend, "there is no mysql or mariadb command, and no container with one")
+        assert (done.returncode, done.stdout, "ERROR" in done.stderr) == (0, "", False)
+        validate(target)
 
 
 def test_the_printed_sql_goes_through_psql(postgresql: PostgresqlPlace) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from chatkeep.errors import SchemaError
 from chatkeep.migrations.files import latest_version, schema_directory, schema_files, tables_after
-
-BACKENDS = ["sqlite", "postgresql"]
+from tests.migrations.places import BACKENDS, COMMIT
 
 
 @pytest.fixture
@@ -37,6 +36,12 @@ def test_a_shipped_file_fills_in_its_own_history_row_and_leaves_transactions_to_
         assert f"VALUES ({file.version}, '{file.description}', NULL," in row
         first_words = {statement.split()[0].upper() for statement in statements}
         assert not first_words & {"BEGIN", "START", "COMMIT", "ROLLBACK", "END", "SAVEPOINT", "PRAGMA", "VACUUM"}
+
+
+@pytest.mark.parametrize("backend", COMMIT)
+def test_where_each_statement_commits_the_history_row_may_be_there_before_the_file_is(backend: str) -> None:
+    for file in schema_files(backend):
+        assert file.script.endswith("ON DUPLICATE KEY UPDATE success = TRUE;\n")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -1,13 +1,15 @@
 """Migrating real databases: from empty to latest, again, after failures, and over what must not be run over."""
 
+import datetime as dt
+
 import pytest
 
 from chatkeep import Message, open_async_repository, open_repository
 from chatkeep.errors import SchemaError, StorageTimeoutError
 from chatkeep.migrations.files import latest_version
 from chatkeep.migrations.plan import State
-from chatkeep.migrations.runner import migrate, pending_sql, status, validate
-from tests.migrations.places import Place, Steps, as_moment
+from chatkeep.migrations.runner import migrate, pending_sql, repair, status, validate
+from tests.migrations.places import Place, Steps, as_moment, commits, rolls_back
 
 
 def states(place: Place, steps: Steps | None = None) -> list[State]:
@@ -26,7 +28,8 @@ def test_an_empty_database_becomes_the_latest_version(place: Place) -> None:
     assert states(place) == [State.APPLIED] * report.version
     for version, description, checksum, applied_at, success in place.history():
         assert (len(checksum), bool(success), description != "", version > 0) == (64, True, True, True)
-        assert as_moment(applied_at).tzinfo is not None
+        # UTC, whatever the zones of server and session are.
+        assert abs(dt.datetime.now(dt.UTC) - as_moment(applied_at)) < dt.timedelta(minutes=2)
 
 
 def test_migrating_twice_changes_nothing(place: Place) -> None:
@@ -70,6 +73,7 @@ def test_percent_signs_colons_quotes_and_semicolons_reach_the_engine_as_they_are
     assert place.rows("SELECT x FROM odd") == [("100% :a; %s %(a)s 'quoted' -- no comment",)]
 
 
+@rolls_back
 def test_a_failing_step_leaves_nothing_behind_and_says_where(place: Place, steps: Steps) -> None:
     steps.add("good", "CREATE TABLE good (x integer);")
     bad = steps.add("bad", "CREATE TABLE half (x integer);\n\nINSERT INTO nowhere VALUES (1);")
@@ -88,12 +92,49 @@ def test_a_failing_step_leaves_nothing_behind_and_says_where(place: Place, steps
         assert migrate(target, steps.files()).applied == (bad.name,)
 
 
+@commits
+def test_a_step_that_fails_in_its_middle_says_where_and_stops_all_others(place: Place, steps: Steps) -> None:
+    steps.add("good", "CREATE TABLE good (x integer);")
+    bad = steps.add("bad", "CREATE TABLE half (x integer);\n\nINSERT INTO nowhere VALUES (1);")
+    later = steps.add("later", "CREATE TABLE later (x integer);")
+    with place.target() as target:
+        with pytest.raises(SchemaError) as caught:
+            migrate(target, steps.files())
+        text = str(caught.value)
+        assert f"step {bad.name} failed: line 3, 'INSERT INTO nowhere VALUES (1);': ProgrammingError 1146: " in text
+        assert "doesn't exist" in text
+        assert "What it did before that has stayed" in text
+        assert f"`{target.command('migrate')}`, which goes on, or says what to look at first" in text
+        assert place.rows("SELECT x FROM half") == []
+        found = [step.state for step in status(target, steps.files())]
+        assert found == [State.APPLIED] * (steps.shipped + 1) + [State.FAILED, State.PENDING]
+        with pytest.raises(SchemaError, match=f"step {bad.name} began, on 20.*`chatkeep repair"):
+            migrate(target, steps.files())
+        place.execute("DROP TABLE half;")
+        bad.write_text(bad.read_text().replace("INSERT INTO nowhere VALUES (1);", ""))
+        assert repair(target, steps.files()) == [bad.name]
+        assert migrate(target, steps.files()).applied == (bad.name, later.name)
+        validate(target, steps.files())
+
+
+@commits
+def test_a_step_of_which_no_statement_took_effect_needs_no_repair(place: Place, steps: Steps) -> None:
+    bad = steps.add("bad", "-- about it\nINSERT INTO nowhere VALUES (1);\nCREATE TABLE one (x integer);")
+    with place.target() as target:
+        with pytest.raises(SchemaError, match=f"step {bad.name} failed: line 2, 'INSERT INTO nowhere"):
+            migrate(target, steps.files())
+        assert states(place, steps)[-1] is State.PENDING
+        bad.write_text(bad.read_text().replace("INSERT INTO nowhere VALUES (1);", ""))
+        assert migrate(target, steps.files()).applied == (bad.name,)
+
+
 def test_a_failure_without_a_place_in_the_text_still_names_the_file(place: Place, steps: Steps) -> None:
     bad = steps.add("bad", "CREATE TABLE one (x integer CHECK (x > 5));\nINSERT INTO one VALUES (1);")
-    with place.target() as target, pytest.raises(SchemaError, match=f"step {bad.name} failed: .*(?i:check)"):
+    with place.target() as target, pytest.raises(SchemaError, match=f"step {bad.name} failed: .*(?i:check|constraint)"):
         migrate(target, steps.files())
 
 
+@rolls_back
 def test_a_file_that_commits_by_itself_is_found_out(place: Place, steps: Steps) -> None:
     steps.add("commits", "CREATE TABLE one (x integer);\nCOMMIT;\nCREATE TABLE two (x integer);")
     with place.target() as target, pytest.raises(SchemaError) as caught:
@@ -102,6 +143,27 @@ def test_a_file_that_commits_by_itself_is_found_out(place: Place, steps: Steps) 
     assert "Whether it took effect is not known" in str(caught.value)
 
 
+@commits
+@pytest.mark.parametrize("begin", ["BEGIN;", "START TRANSACTION;", "SET autocommit = 0;"])
+def test_a_transaction_that_a_file_leaves_open_is_committed(place: Place, steps: Steps, begin: str) -> None:
+    steps.add("begins", f"CREATE TABLE one (x integer);\n{begin}\nINSERT INTO one VALUES (1);")
+    with place.target() as target:
+        migrate(target, steps.files())
+    with place.target() as target:
+        validate(target, steps.files())
+    assert place.rows("SELECT x FROM one") == [(1,)]
+
+
+@commits
+def test_a_file_that_does_not_settle_its_row_stays_failed(place: Place, steps: Steps) -> None:
+    path = steps.add("forgets", "CREATE TABLE one (x integer);")
+    path.write_text("CREATE TABLE one (x integer);")
+    with place.target() as target, pytest.raises(SchemaError, match="does not end by inserting row"):
+        migrate(target, steps.files())
+    assert states(place, steps)[-1] is State.FAILED
+
+
+@rolls_back
 def test_a_file_without_its_history_row_is_found_out(place: Place, steps: Steps) -> None:
     path = steps.add("forgets", "CREATE TABLE one (x integer);")
     path.write_text("CREATE TABLE one (x integer);")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import msgspec
 import pytest
 
 from chatkeep.migrations.files import SchemaFile
@@ -89,6 +90,16 @@ def test_a_failed_step_names_both_ways_to_repair_it() -> None:
     assert "step V0002__step_2.sql began, on 2026-03-01 03:00, and did not end" in text
     assert f"`{WORDS.repair}`" in text
     assert f"`{WORDS.repair} --completed`" in text
+
+
+def test_a_failed_step_that_can_run_again_asks_nobody_to_undo_anything() -> None:
+    words = msgspec.structs.replace(WORDS, rerunnable=True)
+    text = obstacle(make_plan(files(2), [row(1), row(2, checksum=None, success=False)]), words)
+    assert text is not None
+    assert "step V0002__step_2.sql began, on 2026-03-01 03:00, and did not end. Its statements can run again" in text
+    assert f"run `{WORDS.repair}`, so that the next `{WORDS.migrate}` runs the file from its start" in text
+    assert "undo" not in text
+    assert "drop" not in text
 
 
 def test_a_step_under_a_later_one_is_skipped_and_not_pending() -> None:

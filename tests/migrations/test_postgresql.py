@@ -105,7 +105,7 @@ def test_who_holds_the_lock_is_said(postgresql: PostgresqlPlace) -> None:
 def test_the_application_s_statement_timeout_does_not_cut_a_step_short(
     postgresql: PostgresqlPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    steps = Steps("postgresql", tmp_path_factory.mktemp("long") / "steps")
+    steps = Steps(postgresql, tmp_path_factory.mktemp("long") / "steps")
     steps.add("long", "SELECT pg_sleep(0.6);")
     with postgresql.target(statement_timeout="300ms") as target:
         migrate(target, steps.files())
@@ -114,7 +114,7 @@ def test_the_application_s_statement_timeout_does_not_cut_a_step_short(
 def test_a_step_does_not_wait_for_a_table_for_ever(
     postgresql: PostgresqlPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    steps = Steps("postgresql", tmp_path_factory.mktemp("blocked") / "steps")
+    steps = Steps(postgresql, tmp_path_factory.mktemp("blocked") / "steps")
     with postgresql.target() as target:
         migrate(target, steps.files())
         blocked = steps.add("blocked", "ALTER TABLE chat_message ADD COLUMN extra integer;")
@@ -143,7 +143,7 @@ def test_a_repository_that_migrated_on_opening_keeps_its_own_time_outs(postgresq
 def test_a_connection_that_breaks_in_a_step_is_no_schema_error(
     postgresql: PostgresqlPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    steps = Steps("postgresql", tmp_path_factory.mktemp("broken") / "steps")
+    steps = Steps(postgresql, tmp_path_factory.mktemp("broken") / "steps")
     steps.add("suicide", "CREATE TABLE one (x int);\nSELECT pg_terminate_backend(pg_backend_pid());")
     with postgresql.target() as target:
         with pytest.raises(Exception) as caught:

@@ -5,7 +5,7 @@ import pytest
 from chatkeep.errors import SchemaError
 from chatkeep.migrations.plan import State
 from chatkeep.migrations.runner import migrate, repair, status, validate
-from tests.migrations.places import Place, Steps
+from tests.migrations.places import Place, Steps, commits
 
 
 def leave_a_dead_step(place: Place, steps: Steps) -> str:
@@ -15,11 +15,8 @@ def leave_a_dead_step(place: Place, steps: Steps) -> str:
     path = steps.add("dead", "CREATE TABLE half (x integer);\nCREATE TABLE rest (x integer);")
     place.execute("CREATE TABLE half (x integer);")
     place.execute(path.read_text().partition("\n")[2].replace("CREATE TABLE rest (x integer);", ""))
-    place.execute(f"UPDATE chatkeep_schema_history SET success = {FALSE[place.backend]} WHERE description = 'dead'")
+    place.execute(f"UPDATE chatkeep_schema_history SET success = {place.false} WHERE description = 'dead'")
     return path.name
-
-
-FALSE = {"sqlite": "0", "postgresql": "false"}
 
 
 def test_nothing_runs_over_a_step_that_died(place: Place, steps: Steps) -> None:
@@ -59,3 +56,35 @@ def test_where_nothing_failed_there_is_nothing_to_repair(place: Place, steps: St
         migrate(target)
         assert repair(target) == []
         validate(target)
+
+
+@commits
+@pytest.mark.parametrize("completed", [False, True])
+def test_a_first_file_that_died_before_its_row_is_settled_too(place: Place, completed: bool) -> None:
+    """Its mark can't stand in the history before the history is there."""
+    with place.target() as target:
+        migrate(target)
+        before = place.schema()
+        place.execute("DELETE FROM chatkeep_schema_history;")
+        for call in (validate, migrate):
+            with pytest.raises(SchemaError, match=r"step V0001__chat_memory\.sql began, on 20.*chatkeep repair"):
+                call(target)
+        assert repair(target, completed=completed) == ["V0001__chat_memory.sql"]
+        assert status(target)[0].state is (State.BY_HAND if completed else State.PENDING)
+        migrate(target)
+        validate(target)
+    assert place.schema() == before
+
+
+@commits
+def test_the_whole_file_run_by_hand_settles_a_step_without_repair(place: Place, steps: Steps) -> None:
+    with place.target() as target:
+        migrate(target, steps.files())
+    path = steps.add("dead", "CREATE TABLE IF NOT EXISTS half (x integer);")
+    place.execute(path.read_text())
+    place.execute("UPDATE chatkeep_schema_history SET success = FALSE WHERE description = 'dead'")
+    with place.target() as target:
+        assert status(target, steps.files())[-1].state is State.FAILED
+        place.apply_by_hand(path)
+        assert status(target, steps.files())[-1].state is State.BY_HAND
+        validate(target, steps.files())

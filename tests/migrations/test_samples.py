@@ -9,9 +9,9 @@ from chatkeep import Message, open_repository
 from chatkeep.migrations.files import schema_files
 from chatkeep.migrations.runner import migrate
 from tests.migrations.make_samples import SAMPLES, read
-from tests.migrations.places import Place, PostgresqlPlace, SqlitePlace
+from tests.migrations.places import BACKENDS, Place
 
-VERSIONS = [(backend, file.version) for backend in ("sqlite", "postgresql") for file in schema_files(backend)]
+VERSIONS = [(backend, file.version) for backend in BACKENDS for file in schema_files(backend)]
 
 
 @pytest.fixture(
@@ -23,7 +23,7 @@ VERSIONS = [(backend, file.version) for backend in ("sqlite", "postgresql") for 
 def sample(request: pytest.FixtureRequest) -> tuple[Place, Path]:
     """A database as version N of chatkeep left it, with the sample rows of that version, then migrated."""
     backend, version = request.param
-    place: SqlitePlace | PostgresqlPlace = request.getfixturevalue(backend)
+    place: Place = request.getfixturevalue(backend)
     path = SAMPLES / backend / f"V{version:04d}.sql"
     assert path.is_file(), f"{path.name} is missing: make_samples.py writes it for a new schema version"
     with place.target() as target:

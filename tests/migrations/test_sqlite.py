@@ -72,7 +72,7 @@ def test_the_busy_timeout_is_put_back(sqlite: SqlitePlace) -> None:
 
 
 def test_a_trigger_is_one_statement(sqlite: SqlitePlace, tmp_path: Path) -> None:
-    steps = Steps("sqlite", tmp_path / "steps")
+    steps = Steps(sqlite, tmp_path / "steps")
     steps.add(
         "trigger",
         "CREATE TABLE log (x text);\nCREATE TRIGGER watch AFTER DELETE ON chat_message BEGIN\n"

@@ -1,6 +1,7 @@
 """What is shipped: the right files, and a package that works where only it is installed."""
 
 import json
+import re
 import sys
 import tarfile
 import zipfile
@@ -8,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from chatkeep.registry import BUILTIN, find_backend
 from tests.packaging.conftest import ROOT, Environment, run, succeed
 
 pytestmark = pytest.mark.packaging
 
+PLUGINS = [find_backend(name) for name in BUILTIN]
+WITH_SCHEMA = {plugin.name for plugin in PLUGINS if plugin.migrations is not None}
+SERVERS = [plugin.name for plugin in PLUGINS if not plugin.embedded]
 OPEN_SQLITE = """
 from chatkeep import Message, open_repository
 from chatkeep.migrations.files import schema_directory
@@ -38,7 +43,7 @@ def test_the_wheel_holds_the_schema_files_to_the_byte(wheel: Path) -> None:
         if path.is_file()
     }
     assert shipped == expected
-    assert {name.split("/")[2] for name in shipped} >= {"sqlite", "postgresql"}
+    assert {name.split("/")[2] for name in shipped} == WITH_SCHEMA
 
 
 def test_the_wheel_holds_what_the_code_opens_at_run_time(wheel: Path) -> None:
@@ -83,15 +88,17 @@ def test_the_commands_work_there(installed: Environment) -> None:
     installed.chatkeep("migrate", "--url", "sqlite:///commands.db")
     installed.chatkeep("validate", "--url", "sqlite:///commands.db")
     assert "applied" in installed.chatkeep("status", "--url", "sqlite:///commands.db")
-    assert "CREATE TABLE chat_message" in installed.chatkeep("sql", "--all", "--url", "postgresql:")
+    for backend in WITH_SCHEMA:
+        printed = installed.chatkeep("sql", "--all", "--url", f"{backend}:")
+        assert re.search(r"CREATE TABLE (IF NOT EXISTS )?(dbo\.)?chat_message", printed), backend
 
 
-def test_a_missing_extra_is_named(installed: Environment) -> None:
-    done = run(
-        installed.bin / "chatkeep", "status", "--url", "postgresql://someone@127.0.0.1/nowhere", cwd=installed.work
-    )
-    assert done.returncode != 0
-    assert "pip install 'chatkeep[postgresql]'" in " ".join((done.stdout + done.stderr).split())
+@pytest.mark.parametrize("backend", SERVERS)
+def test_a_missing_extra_is_named(installed: Environment, backend: str) -> None:
+    url = f"{backend}://someone@127.0.0.1/nowhere"
+    done = run(installed.bin / "chatkeep", "status", "--url", url, cwd=installed.work)
+    assert done.returncode == 2
+    assert f"pip install 'chatkeep[{backend}]'" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_an_editable_install_uses_the_checkout_s_files(installed: Environment, tmp_path: Path) -> None:

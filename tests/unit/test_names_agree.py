@@ -46,6 +46,12 @@ def test_every_backend_with_a_driver_has_an_extra_of_its_name() -> None:
     assert extras == set(BUILTIN) - {"inprocess"}
 
 
+@pytest.mark.parametrize("name", sorted(SERVERS))
+def test_an_extra_installs_what_its_backend_imports(name: str) -> None:
+    required = {re.split(r"[\[<>=~!; ]", requirement)[0].lower() for requirement in EXTRAS[name]}
+    assert required >= set(PLUGINS[name].drivers)
+
+
 def test_all_means_all_backends() -> None:
     (everything,) = EXTRAS["all"]
     assert set(re.findall(r"[a-z0-9_]+", everything.partition("[")[2])) >= set(BUILTIN) - {"inprocess"}
@@ -82,6 +88,16 @@ def test_every_backend_has_a_page_of_its_name(name: str) -> None:
         assert f"`{option.name}`" in page, f"docs/backends/{name}.md does not mention the option {option.name}"
     for driver in PLUGINS[name].drivers:
         assert driver in page
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_the_readme_and_the_configuration_page_lead_to_every_page(name: str) -> None:
+    (row,) = [
+        line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if f"/{name}.md) |" in line
+    ]
+    assert f"`{name}:" in row
+    assert name not in SERVERS or f"chatkeep[{name}]" in row
+    assert f"(backends/{name}.md)" in (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
 
 def test_every_page_is_of_a_backend() -> None:

@@ -160,8 +160,7 @@ def _failed(step: Step, plan: Plan, words: Words) -> str:
     if words.rerunnable:
         return (
             f"step {step.name} began{began} and did not end. Its statements can run again: run `{words.repair}`, so that "
-            f"the next `{words.migrate}` runs the file from its start; or run the whole file by hand and say so with "
-            f"`{words.repair} --completed`."
+            f"the next `{words.migrate}` runs the file from its start; or run the whole file by hand."
         )
     return (
         f"step {step.name} began{began} and did not end. Look at which of its statements took effect; then either "
