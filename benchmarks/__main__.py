@@ -42,7 +42,7 @@ def main(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 where a reach is missed.")] = False,
 ) -> None:
-    """Measure chatkeep beside hand-written code for the same work. Servers: CHATKEEP_TEST_<BACKEND>_URL, or a container."""
+    """Measure chatkeep beside hand-written code for the same work; on CHATKEEP_TEST_<BACKEND>_URL or a container."""
     console = Console(width=None if Console().is_terminal else 170)
     scale = QUICK if quick else FULL
     began = time.monotonic()

@@ -54,7 +54,7 @@ def markdown(scale: Scale, sections: list[tuple[str, list[Row]]], skipped: Itera
         "Only the ratios mean anything elsewhere; the times are of this machine. The two sides of a row take turns "
         f"within one run (A B, B A, …) for about {scale.seconds:g} s, cut into {BLOCKS} blocks. Times are medians of "
         "all rounds; the ratio is the median of the blocks' ratios, with their 10th and 90th percentile. A row without "
-        "a reach only informs. What the references do is in `handwritten.py` and `handwritten_mysql.py` beside this file.",
+        "a reach only informs. What the references do is in `handwritten*.py` beside this file.",
     ]
     for title, rows in sections:
         lines += ["", f"## {title}", "", _line(HEADINGS), "|" + "---|" * len(HEADINGS)]

@@ -24,6 +24,8 @@ PREFIX = "CHATKEEP_"
 FILE = "chatkeep.toml"
 SCHEMA_MODES = ("auto", "migrate", "validate", "ignore")
 UNREADABLE_MODES = ("raise", "keep")
+LONGEST_SECONDS = 365 * 24 * 3600
+MAX_NAME_BYTES = 128
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d|w)\s*")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
@@ -68,10 +70,10 @@ def parse_ttl(value: Any) -> dt.timedelta | None:
 
 
 def parse_seconds(value: Any) -> float:
-    """A duration in seconds, more than 0."""
+    """A duration in seconds, more than 0 and up to a year, which drivers and servers can hold."""
     seconds = parse_duration(value).total_seconds()
-    if seconds <= 0:
-        raise ValueError("expected more than 0 seconds")
+    if not 0 < seconds <= LONGEST_SECONDS:
+        raise ValueError("expected more than 0 seconds and at most a year")
     return seconds
 
 
@@ -100,10 +102,17 @@ def parse_choice(*choices: str) -> Any:
 
 
 def parse_text(value: Any) -> str:
-    """Any non-empty text without NUL."""
-    if not isinstance(value, str) or not value or "\0" in value:
+    """Any non-empty text without NUL that UTF-8 can hold."""
+    if not isinstance(value, str) or not value or "\0" in value or re.search("[\ud800-\udfff]", value):
         raise ValueError("expected non-empty text")
     return value
+
+
+def parse_name(value: Any) -> str:
+    """A short text, as servers take it for the name of a program."""
+    if len(parse_text(value).encode()) > MAX_NAME_BYTES:
+        raise ValueError(f"expected at most {MAX_NAME_BYTES} bytes")
+    return str(value)
 
 
 def _owner(value: Any) -> str:

@@ -159,8 +159,8 @@ def _failed(step: Step, plan: Plan, words: Words) -> str:
         )
     if words.rerunnable:
         return (
-            f"step {step.name} began{began} and did not end. Its statements can run again: run `{words.repair}`, so that "
-            f"the next `{words.migrate}` runs the file from its start; or run the whole file by hand."
+            f"step {step.name} began{began} and did not end. Its statements can run again: run `{words.repair}`, so "
+            f"that the next `{words.migrate}` runs the file from its start; or run the whole file by hand."
         )
     return (
         f"step {step.name} began{began} and did not end. Look at which of its statements took effect; then either "

@@ -189,8 +189,8 @@ def _step_error(target: Target, file: SchemaFile, error: StorageError) -> Storag
         )
     else:
         text += (
-            f"What it did before that has stayed. When the cause is gone, run `{target.command('migrate')}`, which goes "
-            f"on, or says what to look at first."
+            f"What it did before that has stayed. When the cause is gone, run `{target.command('migrate')}`, which "
+            f"goes on, or says what to look at first."
         )
     # A lost connection and a lock that others hold are worth another try, which SchemaError would deny.
     known = (StorageConnectionError, StorageTimeoutError, ContentionError)

@@ -105,7 +105,9 @@ def check_directory_cursor(cursor: object, order: str) -> DirectoryKey | None:
         check_conversation_id(key.conversation_id)
         if (key.updated_at is None or key.updated_at.utcoffset() is None) == (made_for == "updated"):
             raise ValueError("the time is missing or naive")
-    except (binascii.Error, ValueError, msgspec.DecodeError) as exc:
+        if key.updated_at is not None:
+            key = msgspec.structs.replace(key, updated_at=key.updated_at.astimezone(dt.UTC))
+    except (binascii.Error, ValueError, OverflowError, msgspec.DecodeError) as exc:
         raise ValueError("cursor: not the next_cursor of a page of conversations") from exc
     if made_for != order:
         raise ValueError(f"cursor: made for order={made_for!r}, not for order={order!r}")

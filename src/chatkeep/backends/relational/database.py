@@ -202,7 +202,16 @@ class _Pool:
         """By thread and greenlet, the session that asks the pool for a connection there."""
         pool = self.engine.pool
         pool._creator = self._noted(pool._creator)
+        self._traffic = 0
+        """Counts connections that are given out and taken back."""
+        self._seen: tuple[int, float] | None = None
+        """The traffic when a place was missed, and since when."""
+        for name in ("checkout", "checkin"):
+            event.listen(self.engine, name, self._moved)
         event.listen(self.engine, "connect", self._connected)
+
+    def _moved(self, *_: Any) -> None:
+        self._traffic += 1
 
     def connection_for(self, session: Session) -> Any:
         """A connection of the pool, an idle one or a new one."""
@@ -246,7 +255,17 @@ class _Pool:
         An exception out of a signal handler may arrive inside the pool, between taking a place and noting who has it.
         """
         held = sum(session.has_place for session in list(self.leases))
+        seen, self._seen = self._seen, None
         if held >= self.size:
+            return False
+        # A session has no place for a moment as it gets and gives back its connection. Lost is what nobody holds while
+        # nothing moves.
+        now = time.monotonic()
+        if seen is None or seen[0] != self._traffic:
+            self._seen = (self._traffic, now)
+            return False
+        if now - seen[1] < self._dialect.pool_slice:
+            self._seen = seen
             return False
         old = self.engine.pool
         self.engine.pool = old.recreate()

@@ -25,7 +25,8 @@ class MariadbDialect(MysqlDialect):
     def _statement_timeout(self) -> str:
         assert self._request is not None
         # For every statement, and it leaves the connection whole.
-        return f"SET max_statement_time = {self._request.options.get('statement_timeout', STATEMENT_TIMEOUT):.3f}"
+        seconds = self._request.options.get("statement_timeout", STATEMENT_TIMEOUT)
+        return f"SET max_statement_time = {max(0.001, seconds):.3f}"  # 0 would be no limit
 
     def check_product(self, version: str) -> None:
         if "mariadb" not in version.lower():

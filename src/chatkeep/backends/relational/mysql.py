@@ -41,9 +41,6 @@ class MysqlDialect(Dialect):
     moment = "UTC_TIMESTAMP(6)"
     pipelines = True
     capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True)
-    bytes_per_insert = 4 * 1024 * 1024
-    """Well below the smallest usual max_allowed_packet, 16 MB, also when each byte is escaped."""
-
     BEGIN = "BEGIN"
     # No INSERT IGNORE, which would pass over values that don't fit as well. The assignment changes nothing: one row is
     # counted where it was inserted, and none where it was there.
@@ -64,6 +61,11 @@ class MysqlDialect(Dialect):
         self._request: OpenRequest | None = None
         self._most_bytes = DEFAULT_PACKET
 
+    @property
+    def bytes_per_insert(self) -> int:  # type: ignore[override]
+        """A quarter of the server's max_allowed_packet: each byte may be escaped."""
+        return max(64 * 1024, min(4 * 1024 * 1024, self._most_bytes // 4))
+
     def create_engine(self, request: OpenRequest) -> Engine:
         self._request = request
         return mysql_connection.make_engine(request, self.pool_slice)
@@ -76,8 +78,11 @@ class MysqlDialect(Dialect):
         self.check_product(driver_connection.get_server_info())
         settings = f"{mysql_connection.session_settings(self._request.options)}; {self._statement_timeout()}"
         cursor = self._cursor(driver_connection)
-        cursor.execute(f"{settings}; SELECT @@max_allowed_packet")
-        self._most_bytes = int(cursor.fetchone()[0])
+        cursor.execute(f"{settings}; SELECT @@max_allowed_packet, @@character_set_client")
+        most_bytes, character_set = cursor.fetchone()
+        if character_set != "utf8mb4":
+            raise ConfigurationError(f"{self.name}: the server keeps the session in {character_set}, not in utf8mb4")
+        self._most_bytes = int(most_bytes)
 
     def cursor(self, connection: Any) -> Any:
         return self._cursor(connection.driver_connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chatkeep import config
 from chatkeep.backends.plugin import OpenRequest, Option
-from chatkeep.backends.relational.mysql_cursor import client_timeout, close_now, within
+from chatkeep.backends.relational.mysql_cursor import client_timeout, close_after
 from chatkeep.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ OPTIONS = (
     Option("connect_timeout", config.parse_seconds, "how long a connection may take to open (10 s)"),
     Option("statement_timeout", config.parse_seconds, "how long a statement may run (30 s)"),
     Option("lock_timeout", config.parse_seconds, "how long a statement may wait for a lock, in whole seconds (10 s)"),
-    Option("application_name", config.parse_text, "program_name of the session's connection attributes (chatkeep)"),
+    Option("application_name", config.parse_name, "program_name of the session's connection attributes (chatkeep)"),
     Option("unix_socket", config.parse_text, "the server's socket file, in place of host and port"),
     Option("sslmode", config.parse_choice(*TLS_MODES), "TLS (prefer)"),
     Option("sslrootcert", config.parse_text, "file of the certificate authority"),
@@ -109,15 +110,20 @@ def _async_connect(request: OpenRequest) -> Callable[[], Awaitable[Any]]:
 
     async def connect() -> Any:
         connection = Connection(**arguments)
+        seconds = arguments["connect_timeout"]
+        # Not cancelled with its caller, since asyncio leaves a socket open where a TLS handshake is cancelled before
+        # it has begun: it ends by itself, and is closed then.
+        task = asyncio.ensure_future(connection._connect())
         try:
-            # aiomysql's own limit ends with the TCP connection; a server may be silent after that. To the end, since
-            # asyncio leaves a socket open where a TLS handshake is cancelled before it has begun.
-            await within(arguments["connect_timeout"], connection._connect(), to_the_end=True)
-        except TimeoutError as error:
-            close_now(connection)
-            raise OperationalError(CR_CONN_HOST_ERROR, "Can't connect to MySQL server (timed out)") from error
-        except BaseException:
-            close_now(connection)
+            # aiomysql's own limit ends with the TCP connection; a server may be silent after that.
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(task)
+        except BaseException as error:
+            task.add_done_callback(lambda done: close_after(done, connection))
+            if isinstance(error, TimeoutError):
+                task.cancel()
+                raise OperationalError(CR_CONN_HOST_ERROR, "Can't connect to MySQL server (timed out)") from error
+            asyncio.get_running_loop().call_later(seconds, task.cancel)
             raise
         return connection
 
@@ -172,8 +178,14 @@ def session_settings(options: Mapping[str, Any]) -> str:
     """What every session sets, whatever the server's defaults are."""
     return "; ".join(
         (
+            # First, and whatever init_connect did: the driver quotes values as UTF-8, and under another character set
+            # a quote can be part of a character.
+            "SET NAMES utf8mb4",
             # Under the stricter levels writers of one conversation would read old snapshots, and gaps would be locked.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET autocommit = 1, completion_type = 0",
+            # What would cut or refuse reads and writes that are meant.
+            "SET sql_select_limit = DEFAULT, sql_big_selects = 1, sql_safe_updates = 0",
             f"SET time_zone = '+00:00', "
             f"innodb_lock_wait_timeout = {math.ceil(options.get('lock_timeout', LOCK_TIMEOUT))}, "
             # Strict: what doesn't fit is an error and is never cut. No ANSI_QUOTES, no PIPES_AS_CONCAT.

@@ -106,7 +106,7 @@ class MysqlCursor:
         size = len(text.encode("utf-8", "surrogateescape"))
         if size >= self._most_bytes:
             raise StorageCapacityError(
-                f"{self._name}: a message of {size} bytes is more than the {self._most_bytes} that this server takes; "
+                f"{self._name}: a statement of {size} bytes is more than the {self._most_bytes} this server takes; "
                 f"raise its max_allowed_packet (64M holds the largest message chatkeep stores)",
                 backend=self._name,
             )
@@ -169,6 +169,13 @@ def _close_socket(transport: Any) -> None:
         transport = over_tls._transport
     socket, transport._sock = transport._sock, None
     socket.close()
+
+
+def close_after(connecting: asyncio.Future[Any], connection: Any) -> None:
+    """Close a connection that nobody waits for any more, when it has been made or has failed."""
+    if not connecting.cancelled():
+        connecting.exception()  # seen, so that asyncio does not report it as forgotten
+    close_now(connection)
 
 
 def is_open(connection: Any) -> bool:

@@ -69,7 +69,7 @@ OPTIONS = (
     Option("statement_timeout", config.parse_seconds, "how long a statement may run (30 s)"),
     Option("lock_timeout", config.parse_seconds, "how long a statement may wait for a lock"),
     Option("search_path", _schema_name, "the schema that holds the tables"),
-    Option("application_name", config.parse_text, "shown in pg_stat_activity (chatkeep)"),
+    Option("application_name", config.parse_name, "shown in pg_stat_activity (chatkeep)"),
     Option("prepared_statements", _on_off, "off behind a pooler that can't keep them (on)"),
     Option("sslmode", config.parse_choice("disable", "allow", "prefer", "require", "verify-ca", "verify-full"), "TLS"),
     Option("sslrootcert", config.parse_text, "file of the certificate authority"),

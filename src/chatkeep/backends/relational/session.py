@@ -22,7 +22,17 @@ statement_log = logging.getLogger("chatkeep.statements")
 class Session:
     """Not for two threads at once. The database opens, commits or rolls back, and closes it."""
 
-    __slots__ = ("__weakref__", "_cursor", "_gate", "_in_transaction", "_queue", "_turn", "at_risk", "connecting", "dialect")
+    __slots__ = (
+        "__weakref__",
+        "_cursor",
+        "_gate",
+        "_in_transaction",
+        "_queue",
+        "_turn",
+        "at_risk",
+        "connecting",
+        "dialect",
+    )
 
     def __init__(self, dialect: Dialect, gate: FileGate | None = None) -> None:
         self.dialect = dialect

@@ -240,10 +240,15 @@ def _chunks(rows: list[dict[str, Any]], most_rows: int, most_bytes: int) -> list
     chunks: list[list[dict[str, Any]]] = []
     size = 0
     for row in rows:
-        length = len(row["content"]) + len(row["body"] or "")
+        length = _bytes(row["content"]) + _bytes(row["body"] or "") + _bytes(row["message_id"])
         size += length
         if not chunks or size > most_bytes or len(chunks[-1]) == most_rows:
             chunks.append([])
             size = length
         chunks[-1].append(row)
     return chunks
+
+
+def _bytes(text: str) -> int:
+    """As UTF-8; an upper bound where that would take a pass of its own."""
+    return len(text) if text.isascii() else 4 * len(text)
