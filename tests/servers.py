@@ -100,8 +100,9 @@ def _probe_sqlserver(url: URL, timeout: float) -> str:
 
     # db-lib counts in whole seconds and takes 0 for "wait for ever".
     seconds = max(1, round(timeout))
-    # Without a version of the protocol, the driver tries one after another and waits so long for each.
-    bounds = {"login_timeout": seconds, "timeout": seconds, "tds_version": "7.4"}
+    # Without a version of the protocol, the driver tries one after another and waits so long for each. Its `timeout`
+    # for queries stays unset: db-lib would keep it for every connection of the process.
+    bounds = {"login_timeout": seconds, "tds_version": "7.4"}
     with pymssql.connect(**_account(url, default_port=1433), **bounds) as connection:
         cursor = connection.cursor()
         cursor.execute("SELECT @@version")

@@ -177,7 +177,7 @@ def find_service(backend: str, *, within: float = READY_WITHIN) -> ServiceResult
         return ServiceResult(backend, reason=f"its driver is not installed: pip install 'chatkeep[{backend}]'")
     if override := os.environ.get(override_variable(backend)):
         return _existing_service(backend, server, override, within)
-    if reason := _why_no_containers():
+    if reason := why_no_containers():
         return ServiceResult(backend, reason=reason)
     return _container_service(backend, server, within)
 
@@ -196,7 +196,8 @@ def _existing_service(backend: str, server: Server, override: str, within: float
     return ServiceResult(backend, url=override, version=version, origin=f"{masked(url)} ({variable})")
 
 
-def _why_no_containers() -> str | None:
+def why_no_containers() -> str | None:
+    """What is missing on this machine to start one; None where nothing is."""
     if importlib.util.find_spec("testcontainers") is None:
         return "testcontainers is not installed"
     if shutil.which("docker") is None:
@@ -217,7 +218,7 @@ def _why_no_containers() -> str | None:
 def _container_service(backend: str, server: Server, within: float) -> ServiceResult:
     # The containers live exactly as long as this process wants them to; the reaper is one more image to pull.
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
-    os.environ["COMPOSE_PROJECT_NAME"] = _project_name()  # read by compose itself
+    os.environ["COMPOSE_PROJECT_NAME"] = project_name()  # read by compose itself
 
     from testcontainers.compose import DockerCompose
 
@@ -242,7 +243,7 @@ def _container_service(backend: str, server: Server, within: float) -> ServiceRe
 
 
 @functools.cache
-def _project_name() -> str:
+def project_name() -> str:
     """One name per test run: two runs on one machine must not share, or remove, each other's servers."""
     prefix = os.environ.get("CHATKEEP_TEST_PROJECT", "chatkeep-test")
     return f"{prefix}-{os.getpid()}-{uuid.uuid4().hex[:6]}"

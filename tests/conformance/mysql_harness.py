@@ -6,7 +6,6 @@ Each database has the worst of the usual defaults, Latin-1 compared without case
 import contextlib
 import datetime as dt
 import re
-import socket
 import uuid
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from sqlalchemy.engine import make_url
 
 from chatkeep import open_repository
 from tests import services
-from tests.conformance.relational_harness import RELATIONAL, RelationalHarness
+from tests.conformance.relational_harness import RELATIONAL, ServerHarness
 
 NOT_AT_COMMIT = "the engine checks and runs nothing at the commit; tests/faults cut the connection there"
 DIGITS = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 " + (
@@ -25,7 +24,7 @@ DIGITS = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELE
 )
 
 
-class MysqlHarness(RelationalHarness):
+class MysqlHarness(ServerHarness):
     backend = "mysql"
     schemes = ("mysql",)
     drivers = ("pymysql", "aiomysql")
@@ -109,11 +108,6 @@ class MysqlHarness(RelationalHarness):
             yield
         finally:
             self._run(self.admin, "SET GLOBAL time_zone = %s", (before,))
-
-    def unreachable_url(self, password: str) -> str:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            return f"{self.backend}://someone:{password}@127.0.0.1:{taken.getsockname()[1]}/nowhere"
 
     def explain(self, url: str, statement: str) -> str:
         if statement.startswith("INSERT INTO chat_message"):

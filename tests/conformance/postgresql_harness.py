@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import socket
 import uuid
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -15,14 +14,14 @@ from sqlalchemy.engine import make_url
 
 from chatkeep import open_repository
 from tests import services
-from tests.conformance.losing_proxy import LosingProxy
-from tests.conformance.relational_harness import RELATIONAL, RelationalHarness
+from tests.conformance.relational_harness import RELATIONAL, ServerHarness
+from tests.servers import plain
 
 RAISE = "RAISE EXCEPTION 'refused by a trigger'"
 DIE_ONCE = "IF nextval('once') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF"
 
 
-class PostgresqlHarness(RelationalHarness):
+class PostgresqlHarness(ServerHarness):
     backend = "postgresql"
     schemes = ("postgresql", "postgres")
     drivers = ("psycopg",)
@@ -73,16 +72,6 @@ class PostgresqlHarness(RelationalHarness):
     def dying_at_commit(self, url: str, text: str) -> contextlib.AbstractContextManager[None]:
         return self._trigger(url, text, "AFTER INSERT", DIE_ONCE)
 
-    @contextlib.contextmanager
-    def losing_reply(self, url: str, text: str) -> Iterator[str]:
-        proxy = LosingProxy(self.server.host or "localhost", self.server.port or 5432, text)
-        try:
-            through = make_url(url).set(host="127.0.0.1", port=proxy.port).update_query_dict({"sslmode": "disable"})
-            yield through.render_as_string(hide_password=False)
-            assert proxy.lost.is_set(), "no reply was lost"
-        finally:
-            proxy.close()
-
     def kill_sessions(self, url: str) -> int:
         found = self.admin.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s",
@@ -98,7 +87,7 @@ class PostgresqlHarness(RelationalHarness):
 
     @contextlib.contextmanager
     def locked(self, url: str, conversation_id: str) -> Iterator[None]:
-        with psycopg.connect(services._plain(self.server)) as connection:
+        with psycopg.connect(plain(self.server)) as connection:
             self._enter(connection, url)
             statement = "SELECT 1 FROM chat_conversation WHERE conversation_id = %s FOR UPDATE"
             assert connection.execute(statement, [conversation_id]).fetchone()
@@ -112,11 +101,6 @@ class PostgresqlHarness(RelationalHarness):
             patch.setenv("PGTZ", zone)
             patch.setenv("PGDATESTYLE", "German, DMY")
             yield
-
-    def unreachable_url(self, password: str) -> str:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            return f"postgresql://someone:{password}@127.0.0.1:{taken.getsockname()[1]}/nowhere"
 
     def explain(self, url: str, statement: str) -> str:
         names = dict.fromkeys(re.findall(r"%\((\w+)\)s", statement))

@@ -3,11 +3,13 @@
 import abc
 import contextlib
 import datetime as dt
+import socket
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.conformance import Harness
+from tests.proxy import losing_commit
 
 RELATIONAL = Capabilities(
     max_message_bytes=MAX_MESSAGE_BYTES,
@@ -96,3 +98,15 @@ class RelationalHarness(Harness):
         finally:
             for statement in remove:
                 self.query(url, statement)
+
+
+class ServerHarness(RelationalHarness):
+    """An engine behind an address."""
+
+    def losing_reply(self, url: str, text: str) -> contextlib.AbstractContextManager[str]:
+        return losing_commit(url, text)
+
+    def unreachable_url(self, password: str) -> str:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            return f"{self.backend}://someone:{password}@127.0.0.1:{taken.getsockname()[1]}/nowhere"

@@ -1,47 +1,62 @@
-"""Fresh databases for the fault tests: a file, or a schema of its own on the server, gone afterwards."""
+"""Databases for the fault tests, on every SQL engine or on every server, gone afterwards."""
 
 from __future__ import annotations
 
-import contextlib
-import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 
-from chatkeep import open_repository
-from tests import services
+from chatkeep.conformance.harness import Form
+from tests.conformance.relational_harness import RelationalHarness
+from tests.faults.engines import ENGINES, SERVERS, harness_of, marked
+from tests.proxy import Proxy
+
+pytest.register_assert_rewrite("tests.faults.invariants")
 
 
-@contextlib.contextmanager
-def migrated_schema() -> Iterator[URL]:
-    """The URL of a new PostgreSQL schema with chatkeep's tables."""
-    found = services.service_url("postgresql")
-    if not found.available:
-        services.skip_or_fail("postgresql", str(found.reason))
-    name = f"test_fault_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(str(found.url), autocommit=True) as admin:
-        admin.execute(f"CREATE SCHEMA {name}")
-        there = make_url(str(found.url)).update_query_dict({"search_path": name})
-        open_repository(there, schema="migrate").close()
-        yield there
-        admin.execute(f"DROP SCHEMA {name} CASCADE")
+@pytest.fixture(scope="module", params=marked(*ENGINES))
+def harness(request: pytest.FixtureRequest) -> Iterator[RelationalHarness]:
+    """Each SQL engine in turn."""
+    harness = harness_of(request.param)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture(scope="module", params=marked(*SERVERS))
+def server(request: pytest.FixtureRequest) -> Iterator[RelationalHarness]:
+    """Each engine that has a server, in turn."""
+    harness = harness_of(request.param)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def url(harness: RelationalHarness) -> Iterator[str]:
+    """A database of this test's own, on each engine."""
+    url = harness.fresh_url()
+    yield url
+    harness.drop(url)
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[URL]:
-    with migrated_schema() as there:
-        yield there
+def database(server: RelationalHarness) -> Iterator[str]:
+    """A database that the tests of a module share, on each server: each test uses a conversation of its own."""
+    url = server.fresh_url()
+    yield url
+    server.drop(url)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("sqlite", "postgresql")])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An address of each backend in turn."""
-    if request.param == "sqlite":
-        services.service_url("sqlite")  # for the report
-        yield f"sqlite:///{tmp_path / 'chat.db'}"
-        return
-    with migrated_schema() as there:
-        yield there.render_as_string(hide_password=False)
+@pytest.fixture
+def proxy(database: str) -> Iterator[Proxy]:
+    """Between this test and the server."""
+    proxy = Proxy(make_url(database))
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(params=["sync", "async"])
+def form(request: pytest.FixtureRequest) -> Form:
+    """Both forms of the repository; `harness.open` gives either one the methods of the synchronous one."""
+    form: Form = request.param
+    return form

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from chatkeep import Message, open_repository
 
@@ -71,7 +72,7 @@ def test_what_a_child_acknowledges_stays_when_the_parent_closes(url: str) -> Non
     assert [text for text in stored if text.startswith("child")] == [f"child {number}" for number in range(6)]
     assert [text for text in stored if text.startswith("parent")] == ["parent", "parent again"]
     if url.startswith("sqlite"):
-        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
+        with contextlib.closing(sqlite3.connect(make_url(url).database or "")) as raw:
             assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert raw.execute("SELECT count(*) FROM chat_message").fetchone() == (len(stored),)
     for descriptor in (told, tell, closed, close):

@@ -240,7 +240,7 @@ class TestRealServer:
 
     def test_a_container_that_cannot_start_says_why_and_leaves_nothing(self, tmp_path: Path) -> None:
         """Run in a process of its own, whose end must take every trace of the attempt away."""
-        if reason := services._why_no_containers():
+        if reason := services.why_no_containers():
             pytest.skip(reason)
         (tmp_path / "docker-compose.yml").write_text(
             "services:\n  postgresql:\n    image: localhost:1/no-such-image:1.0\n    ports: ['127.0.0.1:0:5432']\n"
@@ -250,7 +250,7 @@ class TestRealServer:
             "from tests import services\n"
             "services.REPOSITORY_ROOT = pathlib.Path(sys.argv[1])\n"
             "print(services.service_url('postgresql').reason)\n"
-            "print(services._project_name(), file=sys.stderr)\n"
+            "print(services.project_name(), file=sys.stderr)\n"
         )
         environment = {**os.environ, "CHATKEEP_TEST_PROJECT": "chatkeep-nothing"}
         environment.pop("CHATKEEP_TEST_POSTGRESQL_URL", None)
