@@ -240,8 +240,9 @@ class SqlServerCursor:
 
     @property
     def rowcount(self) -> int:
-        """Of a write, which ends with SELECT @@ROWCOUNT."""
-        return int(self._rows[0][0]) if self._rows else -1
+        """Of a write, which ends with SELECT @@ROWCOUNT; -1 where nothing was counted."""
+        counted = self._rows[0][0] if self._rows else None
+        return counted if isinstance(counted, int) else -1
 
     def fetchall(self) -> list[Any]:
         rows, self._rows = self._rows, []

@@ -15,8 +15,8 @@ from chatkeep.errors import Outcome, SchemaError, StorageTimeoutError
 
 NEEDED_OPTIONS = ("encryption",)
 """What a command line needs besides the address to reach the same tables."""
-AZURE = {5, 8, 11, 12}
-"""EngineEdition of SQL Database, Managed Instance, Synapse serverless and Fabric; their version number stands still."""
+AZURE = {5, 8, 12}
+"""EngineEdition of SQL Database, Managed Instance and Fabric's SQL database, whose version number stands still."""
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*' | "(?:[^"]|"")*" | \[(?:[^\]]|\]\])*\] | --[^\n]* | /\*.*?\*/
@@ -81,7 +81,7 @@ class SqlServerTarget(RelationalTarget):
                 f"the server is Babelfish {babelfish}, which passes over the locks that writers queue up at; connect "
                 f"to its PostgreSQL port with a postgresql: URL"
             )
-        if edition not in AZURE and major < self.MINIMUM:
+        if edition not in AZURE and (major or 0) < self.MINIMUM:
             return f"the server is SQL Server {version}, and chatkeep needs 2019 ({self.MINIMUM}.0) or newer"
         if not row_versions:
             return (
