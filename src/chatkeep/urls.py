@@ -55,6 +55,12 @@ def parse_url(text: str) -> URL:
     return url
 
 
+def check_host(url: URL, name: str) -> None:
+    """Refuse a slash too many: the account would be taken, and shown, as the name of the database."""
+    if not url.host and "@" in (url.database or ""):
+        raise ConfigurationError(f"{name}: the URL has no host before its @; expected {name}://user@host/database")
+
+
 def split_scheme(url: URL) -> tuple[str, str | None]:
     """`postgresql+psycopg` as ("postgresql", "psycopg")."""
     scheme, _, driver = url.drivername.lower().partition("+")

@@ -203,22 +203,19 @@ class _Pool:
         pool = self.engine.pool
         pool._creator = self._noted(pool._creator)
         self._traffic = 0
-        """Counts connections that are given out and taken back."""
+        """Counts connections that are given out: none is taken back while some wait that isn't given out at once."""
         self._seen: tuple[int, float] | None = None
         """The traffic when a place was missed, and since when."""
-        for name in ("checkout", "checkin"):
-            event.listen(self.engine, name, self._moved)
         event.listen(self.engine, "connect", self._connected)
-
-    def _moved(self, *_: Any) -> None:
-        self._traffic += 1
 
     def connection_for(self, session: Session) -> Any:
         """A connection of the pool, an idle one or a new one."""
         here = greenlet.getcurrent()
         self._asking[here] = session
         try:
-            return self.engine.raw_connection()
+            connection = self.engine.raw_connection()
+            self._traffic += 1
+            return connection
         except BaseException:
             session.connecting = False
             raise

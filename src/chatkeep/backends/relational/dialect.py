@@ -178,7 +178,9 @@ class Dialect(Statements, abc.ABC):
 
     def message(self, row: Sequence[Any]) -> MessageRecord:
         """A record of MESSAGE_COLUMNS."""
-        return MessageRecord(*row)
+        message_id, role, content, body, created_at, token_count, expires_at, position = row
+        created_at, expires_at = self.from_time(created_at), self.from_time(expires_at)
+        return MessageRecord(message_id, role, content, body, created_at, token_count, expires_at, position)
 
     # --- statements that are more than text ---
 
@@ -260,3 +262,14 @@ class Dialect(Statements, abc.ABC):
     def reason(self, error: Exception) -> str:
         """The driver's words without values: only the first line, for later lines may quote rows."""
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:300]}"
+
+
+class NaiveTimes(Dialect):
+    """Of an engine whose columns and driver know no time zone: all is UTC there."""
+
+    def to_time(self, moment: dt.datetime | None) -> Any:
+        return None if moment is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
+
+    def from_time(self, value: Any) -> Any:
+        # A driver gives what is no date as text; the codec names it.
+        return value.replace(tzinfo=dt.UTC) if type(value) is dt.datetime else value

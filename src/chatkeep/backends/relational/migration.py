@@ -56,6 +56,8 @@ class RelationalTarget(Target):
     """One SQL database. Everything under the lock happens on the one connection that holds it."""
 
     transactional_ddl = True
+    NEEDED_OPTIONS: tuple[str, ...] = ()
+    """What a command line needs besides the address to reach the same tables."""
 
     def __init__(self, database: Database, request: OpenRequest, *, owns_database: bool) -> None:
         self.backend = database.dialect.name
@@ -118,6 +120,17 @@ class RelationalTarget(Target):
     @abc.abstractmethod
     def _names(self, request: OpenRequest) -> tuple[str, str]:
         """The place in words, and the URL without its password."""
+
+    def _address(self, request: OpenRequest, default: str) -> str:
+        """Host and port, for the place in words."""
+        url = request.url
+        return f"{url.host or default}" + (f":{url.port}" if url.port else "")
+
+    def _url_to_type(self, request: OpenRequest) -> str:
+        """The URL as a command line takes it: without the password, with what NEEDED_OPTIONS names."""
+        needed = {name: str(request.options[name]) for name in self.NEEDED_OPTIONS if name in request.options}
+        # Not url.set(password=None), which keeps it.
+        return request.url._replace(password=None).set(query=needed).render_as_string(hide_password=False)
 
     @abc.abstractmethod
     def _has_history(self, session: Session) -> bool: ...

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,13 +10,13 @@ import msgspec
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest
 from chatkeep.backends.relational import mysql_connection, mysql_cursor, mysql_errors
 from chatkeep.backends.relational.backend import RelationalBackend
-from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
+from chatkeep.backends.relational.dialect import CAPABILITIES, NaiveTimes
 from chatkeep.backends.relational.mysql_connection import OPTIONS
 from chatkeep.backends.relational.mysql_cursor import STATEMENT_TIMEOUT
 from chatkeep.backends.relational.mysql_errors import number
 from chatkeep.backends.relational.statements import Statement
 from chatkeep.errors import ConfigurationError
-from chatkeep.storage.record import MessageRecord
+from chatkeep.urls import check_host
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_PACKET = 16 * 1024 * 1024
 
 
-class MysqlDialect(Dialect):
+class MysqlDialect(NaiveTimes):
     """An append is two messages to the server: BEGIN and the lock; then the rows, the counters and COMMIT."""
 
     name = "mysql"
@@ -131,18 +129,6 @@ class MysqlDialect(Dialect):
             return f"aiomysql {aiomysql.__version__} over PyMySQL {pymysql.VERSION_STRING}"
         return f"PyMySQL {pymysql.VERSION_STRING}"  # its __version__ is that of the mysqlclient it stands in for
 
-    def to_time(self, moment: dt.datetime | None) -> Any:
-        return None if moment is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
-
-    def from_time(self, value: Any) -> Any:
-        # PyMySQL gives what is no date as text; the codec names it.
-        return value.replace(tzinfo=dt.UTC) if type(value) is dt.datetime else value
-
-    def message(self, row: Sequence[Any]) -> MessageRecord:
-        message_id, role, content, body, created_at, token_count, expires_at, position = row
-        created_at, expires_at = self.from_time(created_at), self.from_time(expires_at)
-        return MessageRecord(message_id, role, content, body, created_at, token_count, expires_at, position)
-
     def insert_messages(self, session: Session, rows: list[dict[str, Any]]) -> None:
         text = f"{self.sql('INSERT_MESSAGES')} {', '.join([self.ROW] * len(rows))}"
         shown = f"{self.sql('INSERT_MESSAGES').shown} ({len(rows)} rows)"
@@ -198,9 +184,7 @@ class MysqlDialect(Dialect):
 def open_with(dialect: type[MysqlDialect], request: OpenRequest) -> RelationalBackend:
     """The backend of a URL, after a look at what can be seen without a connection."""
     name = dialect.name
-    if not request.url.host and "@" in (request.url.database or ""):
-        # A slash too many: the account would be taken, and shown, as the name of the database.
-        raise ConfigurationError(f"{name}: the URL has no host before its @; expected {name}://user@host/database")
+    check_host(request.url, name)
     if not request.url.database:
         raise ConfigurationError(f"{name}: the URL names no database; expected {name}://user@host/database")
     try:

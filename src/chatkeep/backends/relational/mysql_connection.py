@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from chatkeep import config
 from chatkeep.backends.plugin import OpenRequest, Option
 from chatkeep.backends.relational.mysql_cursor import client_timeout, close_after
+from chatkeep.backends.relational.mysql_errors import CR_CONN_HOST_ERROR
+from chatkeep.backends.relational.pooling import pool_arguments
 from chatkeep.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 LOCK_TIMEOUT = 10.0
-CR_CONN_HOST_ERROR = 2003
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
 OPTIONS = (
@@ -41,15 +42,7 @@ def make_engine(request: OpenRequest, pool_slice: float) -> Engine:
     from sqlalchemy import create_engine
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    options = request.options
-    pool: dict[str, Any] = {
-        "pool_size": options.get("pool_size", 10),
-        "max_overflow": 0,
-        "pool_timeout": pool_slice,
-        "pool_recycle": options.get("pool_recycle", 1800.0),
-        "pool_reset_on_return": None,
-        "_initialize": False,
-    }
+    pool = pool_arguments(request.options, pool_slice)
     if request.asynchronous:
         return create_async_engine("mysql+aiomysql://", async_creator=_async_connect(request), **pool).sync_engine
     return create_engine("mysql+pymysql://", creator=_connect(request), **pool)

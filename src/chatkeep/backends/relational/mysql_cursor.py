@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import select
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
 from chatkeep.backends.plugin import OpenRequest
+from chatkeep.backends.relational.mysql_errors import CR_SERVER_LOST
+from chatkeep.backends.relational.pooling import is_silent
 from chatkeep.errors import StorageCapacityError
 
 STATEMENT_TIMEOUT = 30.0
-CR_SERVER_LOST = 2013
 IN_TRANSACTION = 0x0001
 """SERVER_STATUS_IN_TRANS of the protocol's status flags."""
 
@@ -55,11 +55,6 @@ class MysqlCursor:
     def rowcount(self) -> int:
         count: int = self._raw.rowcount
         return count
-
-    @property
-    def lastrowid(self) -> int:
-        row_id: int = self._raw.lastrowid
-        return row_id
 
     def fetchall(self) -> list[Any]:
         return list(self._taken(self._raw.fetchall()))
@@ -201,6 +196,4 @@ def is_alive(connection: Any) -> bool:
         socket = connection._writer.get_extra_info("socket")
     else:
         socket = connection._sock
-    waiting = select.poll()
-    waiting.register(socket, select.POLLIN)
-    return not waiting.poll(0)
+    return is_silent(socket)

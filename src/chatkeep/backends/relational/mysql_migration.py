@@ -20,8 +20,6 @@ from chatkeep.errors import SchemaError, StorageTimeoutError
 from chatkeep.migrations.files import SchemaFile, schema_files
 from chatkeep.migrations.target import Applied
 
-NEEDED_OPTIONS = ("unix_socket", "sslmode", "sslrootcert", "sslcert", "sslkey")
-"""What a command line needs besides the address to reach the same tables."""
 ER_PARSE_ERROR = 1064
 _TOKEN = re.compile(
     r"""
@@ -40,6 +38,7 @@ class MysqlTarget(RelationalTarget):
 
     transactional_ddl = False
     rerunnable = True
+    NEEDED_OPTIONS = ("unix_socket", "sslmode", "sslrootcert", "sslcert", "sslkey")
     account = "with an account that may create tables (its password goes into CHATKEEP_PASSWORD)"
     PRODUCT = "MySQL"
     MINIMUM = (8, 0, 17)
@@ -67,12 +66,10 @@ class MysqlTarget(RelationalTarget):
     """  # noqa: S608
 
     def _names(self, request: OpenRequest) -> tuple[str, str]:
-        url, options = request.url, request.options
-        host = options.get("unix_socket") or f"{url.host or 'localhost'}" + (f":{url.port}" if url.port else "")
-        needed = {name: str(options[name]) for name in NEEDED_OPTIONS if name in options}
+        url = request.url
+        host = request.options.get("unix_socket") or self._address(request, "localhost")
         place = f"{self.PRODUCT} on {host}, database {url.database}"
-        # Not url.set(password=None), which keeps it.
-        return place, url._replace(password=None).set(query=needed).render_as_string(hide_password=False)
+        return place, self._url_to_type(request)
 
     def check(self) -> str | None:
         with self._session() as session:

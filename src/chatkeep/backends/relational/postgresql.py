@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import select
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,9 +11,12 @@ import msgspec
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest
 from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
+from chatkeep.backends.relational.pooling import is_silent, pool_arguments
 from chatkeep.backends.relational.postgresql_connection import OPTIONS, connect_args
 from chatkeep.backends.relational.statements import NUMBERS
 from chatkeep.errors import ConfigurationError
+from chatkeep.storage.record import MessageRecord
+from chatkeep.urls import check_host
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -128,13 +131,8 @@ class PostgresqlDialect(Dialect):
         make: Any = create_async_engine if request.asynchronous else create_engine
         engine = make(
             request.url.set(drivername="postgresql+psycopg"),
-            pool_size=options.get("pool_size", 10),
-            max_overflow=0,
-            pool_timeout=self.pool_slice,
-            pool_recycle=options.get("pool_recycle", 1800.0),
-            pool_reset_on_return=None,
             connect_args=connect_args(options),
-            _initialize=False,
+            **pool_arguments(options, self.pool_slice),
         )
         synchronous: Engine = engine.sync_engine if request.asynchronous else engine
         return synchronous
@@ -154,12 +152,7 @@ class PostgresqlDialect(Dialect):
             cursor.close()
 
     def is_alive(self, connection: Any) -> bool:
-        # An idle connection has nothing to read; end of file or a farewell from the server make it readable.
-        if connection.closed:
-            return False
-        waiting = select.poll()
-        waiting.register(connection.pgconn.socket, select.POLLIN)
-        return not waiting.poll(0)
+        return not connection.closed and is_silent(connection.pgconn.socket)
 
     def is_idle(self, connection: Any) -> bool:
         return bool(connection.pgconn.transaction_status == IDLE)
@@ -182,6 +175,9 @@ class PostgresqlDialect(Dialect):
             "driver": f"psycopg {psycopg.__version__} ({psycopg.pq.__impl__})",
             "server": f"PostgreSQL {version}, database {database}, encoding {encoding}",
         }
+
+    def message(self, row: Sequence[Any]) -> MessageRecord:
+        return MessageRecord(*row)  # psycopg's times are aware already
 
     def append_at_once(self, session: Session, write: Write) -> int | None:
         records = write.records
@@ -263,11 +259,7 @@ def _state(error: Exception) -> str:
 
 
 def _open(request: OpenRequest) -> RelationalBackend:
-    if not request.url.host and "@" in (request.url.database or ""):
-        # A slash too many: the account would be taken, and shown, as the name of the database.
-        raise ConfigurationError(
-            "postgresql: the URL has no host before its @; expected postgresql://user@host/database"
-        )
+    check_host(request.url, "postgresql")
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

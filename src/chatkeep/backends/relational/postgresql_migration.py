@@ -12,13 +12,11 @@ from chatkeep.backends.relational.migration import HISTORY, RelationalTarget
 from chatkeep.backends.relational.session import Session
 from chatkeep.errors import SchemaError, StorageTimeoutError
 
-NEEDED_OPTIONS = ("search_path", "sslmode", "sslrootcert", "sslcert", "sslkey")
-"""What a command line needs besides the address to reach the same tables."""
-
 
 class PostgresqlTarget(RelationalTarget):
     """A schema of a database. The lock is an advisory one of the session, so the connection must be a direct one."""
 
+    NEEDED_OPTIONS = ("search_path", "sslmode", "sslrootcert", "sslcert", "sslkey")
     account = "with an account that may create tables (its password goes into CHATKEEP_PASSWORD)"
     MINIMUM = 130000
     HOME = """
@@ -40,12 +38,10 @@ class PostgresqlTarget(RelationalTarget):
 
     def _names(self, request: OpenRequest) -> tuple[str, str]:
         url, options = request.url, request.options
-        host = f"{url.host or 'the local socket'}" + (f":{url.port}" if url.port else "")
+        host = self._address(request, "the local socket")
         schema = f", schema {options['search_path']}" if "search_path" in options else ""
-        needed = {name: str(options[name]) for name in NEEDED_OPTIONS if name in options}
         place = f"PostgreSQL on {host}, database {url.database or url.username or '(default)'}{schema}"
-        # Not url.set(password=None), which keeps it.
-        return place, url._replace(password=None).set(query=needed).render_as_string(hide_password=False)
+        return place, self._url_to_type(request)
 
     def check(self) -> str | None:
         with self._session() as session:

@@ -94,7 +94,7 @@ class Session:
 
     def run_many(self, statement: str, parameters: Sequence[Mapping[str, Any]]) -> None:
         """One write for each of the parameter sets, inside a transaction."""
-        statement_log.debug("%s", statement)
+        _log(statement)
         self._cursor.executemany(statement, parameters)
 
     def rows_by_id(self, name: str, ids: Sequence[str], parameters: Mapping[str, Any]) -> list[Any]:
@@ -168,8 +168,7 @@ class Session:
             self._queue.append((statement, parameters))
             self._flush()
             return
-        if statement_log.isEnabledFor(logging.DEBUG):
-            statement_log.debug("%s", getattr(statement, "shown", statement))
+        _log(statement)
         if self.dialect.binds_now and ":now" in statement:
             parameters = {**_by_name(parameters), "now": self.dialect.present()}
         if parameters is None:
@@ -181,15 +180,19 @@ class Session:
         """Send what is queued as one message; the last statement's rows and count are those to be read."""
         queue = self._queue.copy()
         self._queue.clear()
-        if statement_log.isEnabledFor(logging.DEBUG):
-            for statement, _ in queue:
-                statement_log.debug("%s", getattr(statement, "shown", statement))
+        for statement, _ in queue:
+            _log(statement)
         values = [value for statement, given in queue if given for value in _bound(statement, given)]
         text = "; ".join(statement for statement, _ in queue)
         if values:
             self._cursor.execute(text, values)
         else:
             self._cursor.execute(text)
+
+
+def _log(statement: str) -> None:
+    if statement_log.isEnabledFor(logging.DEBUG):
+        statement_log.debug("%s", getattr(statement, "shown", statement))
 
 
 def _holds_rows(parameters: Parameters | None) -> bool:

@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -20,7 +20,6 @@ from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
 from chatkeep.backends.relational.sqlite_files import FileGate, gate_of
 from chatkeep.errors import ConfigurationError
-from chatkeep.storage.record import MessageRecord
 from chatkeep.times import format_time
 
 if TYPE_CHECKING:
@@ -124,19 +123,6 @@ class SqliteDialect(Dialect):
             return dt.datetime.fromisoformat(value)
         except ValueError:
             return value  # a foreign row; the codec names it
-
-    def message(self, row: Sequence[Any]) -> MessageRecord:
-        message_id, role, content, body, created_at, token_count, expires_at, position = row
-        return MessageRecord(
-            message_id,
-            role,
-            content,
-            body,
-            self.from_time(created_at),
-            token_count,
-            None if expires_at is None else self.from_time(expires_at),
-            position,
-        )
 
     def is_duplicate(self, error: Exception) -> bool:
         return _code(error) in (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)

@@ -6,22 +6,19 @@ docs/decisions/0011-sqlserver-driver.md.
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib.metadata
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest
 from chatkeep.backends.relational import sqlserver_connection
 from chatkeep.backends.relational import sqlserver_errors as errors
 from chatkeep.backends.relational.backend import RelationalBackend
-from chatkeep.backends.relational.dialect import Dialect
+from chatkeep.backends.relational.dialect import NaiveTimes
 from chatkeep.backends.relational.sqlserver_connection import OPTIONS
 from chatkeep.backends.relational.sqlserver_errors import number
 from chatkeep.backends.relational.sqlserver_text import compile_tsql
 from chatkeep.backends.relational.statements import Statement
 from chatkeep.errors import ConfigurationError
-from chatkeep.storage.record import MessageRecord
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from chatkeep.storage.backend import Backend
 
 
-class SqlServerDialect(Dialect):
+class SqlServerDialect(NaiveTimes):
     """An append is two messages to the server: BEGIN and the lock; then the rows, the counters and COMMIT."""
 
     name = "sqlserver"
@@ -111,17 +108,6 @@ class SqlServerDialect(Dialect):
             "driver": f"pymssql {importlib.metadata.version('pymssql')} ({pymssql.get_dbversion()})",
             "server": f"SQL Server {version} ({edition}), database {database}, collation {collation}",
         }
-
-    def to_time(self, moment: dt.datetime | None) -> Any:
-        return None if moment is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
-
-    def from_time(self, value: Any) -> Any:
-        return value.replace(tzinfo=dt.UTC) if type(value) is dt.datetime else value
-
-    def message(self, row: Sequence[Any]) -> MessageRecord:
-        message_id, role, content, body, created_at, token_count, expires_at, position = row
-        created_at, expires_at = self.from_time(created_at), self.from_time(expires_at)
-        return MessageRecord(message_id, role, content, body, created_at, token_count, expires_at, position)
 
     def insert_messages(self, session: Session, rows: list[dict[str, Any]]) -> None:
         values = [rows[0]["conversation_key"], *(row[name] for row in rows for name in self.MESSAGE_VALUES)]

@@ -7,16 +7,17 @@ line, and leaves statements as they are.
 from __future__ import annotations
 
 import math
-import select
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chatkeep import config
 from chatkeep.backends.plugin import OpenRequest, Option
+from chatkeep.backends.relational.pooling import is_silent, pool_arguments
 from chatkeep.backends.relational.sqlserver_text import bind
 from chatkeep.errors import ConfigurationError
 from chatkeep.forking import Lock
+from chatkeep.urls import check_host
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -70,17 +71,7 @@ def make_engine(request: OpenRequest, pool_slice: float) -> Engine:
     """A pool of connections in autocommit mode, for the sync form and for the threads of the async one."""
     from sqlalchemy import create_engine
 
-    options = request.options
-    return create_engine(
-        "mssql+pymssql://",
-        creator=_connect(request),
-        pool_size=options.get("pool_size", 10),
-        max_overflow=0,
-        pool_timeout=pool_slice,
-        pool_recycle=options.get("pool_recycle", 1800.0),
-        pool_reset_on_return=None,
-        _initialize=False,
-    )
+    return create_engine("mssql+pymssql://", creator=_connect(request), **pool_arguments(request.options, pool_slice))
 
 
 def driver_errors() -> type[Exception]:
@@ -92,9 +83,7 @@ def driver_errors() -> type[Exception]:
 
 def check_address(request: OpenRequest) -> None:
     """Refuse what pymssql would read in another way."""
-    if not request.url.host and "@" in (request.url.database or ""):
-        # A slash too many: the account would be taken, and shown, as the name of the database.
-        raise ConfigurationError("sqlserver: the URL has no host before its @; expected sqlserver://user@host/database")
+    check_host(request.url, "sqlserver")
     host = request.url.host or ""
     if ":" in host:
         raise ConfigurationError("sqlserver: pymssql takes no IPv6 address; give the host's name")
@@ -195,12 +184,8 @@ class SqlServerConnection:
 
     @property
     def is_alive(self) -> bool:
-        """An idle connection has nothing to read; the end of the stream, or a farewell, makes it readable."""
-        if not self.raw.connected or self.socket is None:
-            return bool(self.raw.connected)
-        waiting = select.poll()
-        waiting.register(self.socket, select.POLLIN)
-        return not waiting.poll(0)
+        """Whether it is connected, by the driver's word and by what its socket has to read."""
+        return bool(self.raw.connected) and (self.socket is None or is_silent(self.socket))
 
     @property
     def is_idle(self) -> bool:

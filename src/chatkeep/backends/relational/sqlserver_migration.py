@@ -13,8 +13,6 @@ from chatkeep.backends.relational.session import Session
 from chatkeep.backends.relational.sqlserver_text import literal
 from chatkeep.errors import Outcome, SchemaError, StorageTimeoutError
 
-NEEDED_OPTIONS = ("encryption",)
-"""What a command line needs besides the address to reach the same tables."""
 AZURE = {5, 8, 12}
 """EngineEdition of SQL Database, Managed Instance and Fabric's SQL database, whose version number stands still."""
 _TOKEN = re.compile(
@@ -29,6 +27,7 @@ _TOKEN = re.compile(
 class SqlServerTarget(RelationalTarget):
     """A database of a server. The lock belongs to the session; DDL is part of the transaction."""
 
+    NEEDED_OPTIONS = ("encryption",)
     account = "with an account that may create tables (its password goes into CHATKEEP_PASSWORD)"
     transaction = ("BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
     MINIMUM = 15
@@ -66,12 +65,10 @@ class SqlServerTarget(RelationalTarget):
     _batch_begins = 1
 
     def _names(self, request: OpenRequest) -> tuple[str, str]:
-        url, options = request.url, request.options
-        host = f"{url.host or 'localhost'}" + (f":{url.port}" if url.port else "")
-        needed = {name: str(options[name]) for name in NEEDED_OPTIONS if name in options}
+        url = request.url
+        host = self._address(request, "localhost")
         place = f"SQL Server on {host}, database {url.database or '(the default of the login)'}"
-        # Not url.set(password=None), which keeps it.
-        return place, url._replace(password=None).set(query=needed).render_as_string(hide_password=False)
+        return place, self._url_to_type(request)
 
     def check(self) -> str | None:
         with self._session() as session:
