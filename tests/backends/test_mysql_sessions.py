@@ -12,6 +12,7 @@ from sqlalchemy.engine import make_url
 
 from chatkeep import Message, open_repository
 from chatkeep.conformance.harness import Form
+from chatkeep.errors import StorageCapacityError
 from tests.conformance.mariadb_harness import MariadbHarness
 from tests.conformance.mysql_harness import MysqlHarness
 
@@ -45,16 +46,6 @@ def application(harness: MysqlHarness) -> Iterator[str]:
     harness.drop(url)
 
 
-@contextlib.contextmanager
-def init_connect(harness: MysqlHarness, statement: str) -> Iterator[None]:
-    before = harness._run(harness.admin, "SELECT @@GLOBAL.init_connect")[0][0]
-    harness._run(harness.admin, "SET GLOBAL init_connect = %s", (statement,))
-    try:
-        yield
-    finally:
-        harness._run(harness.admin, "SET GLOBAL init_connect = %s", (before,))
-
-
 @pytest.mark.parametrize("character_set", ["gbk", "latin1", "sjis"])
 def test_a_character_set_of_the_server_s_changes_no_text(
     harness: MysqlHarness, form: Form, application: str, character_set: str
@@ -62,7 +53,10 @@ def test_a_character_set_of_the_server_s_changes_no_text(
     """Values are quoted as UTF-8; where the server read them otherwise, a text could end its quotes."""
     with open_repository(application) as victim:
         victim.append("victim", Message.user("mine"))
-        with init_connect(harness, f"SET NAMES {character_set}"), harness.open(form, application) as repository:
+        with (
+            harness.server_default("init_connect", f"SET NAMES {character_set}"),
+            harness.open(form, application) as repository,
+        ):
             repository.append("\u6f22\u5b57\u00e9", Message.user(INJECTED))
             assert [message.text for message in repository.find_by_conversation_id("\u6f22\u5b57\u00e9")] == [INJECTED]
         assert victim.find_conversation_ids() == ["victim", "\u6f22\u5b57\u00e9"]
@@ -86,7 +80,7 @@ def test_settings_of_the_server_s_change_nothing(
 ) -> None:
     """Reads give all, writes are not refused, and no transaction is left open behind either."""
     texts = [f"{number} \\ ' \" %s" for number in range(50)]
-    with init_connect(harness, statement), harness.open(form, application, pool_size=1) as repository:
+    with harness.server_default("init_connect", statement), harness.open(form, application, pool_size=1) as repository:
         repository.append("c", [Message.user(text) for text in texts])
         repository.save_all("c", [Message.user(text) for text in texts])
         assert [message.text for message in repository.find_by_conversation_id("c")] == texts
@@ -108,18 +102,14 @@ def test_a_call_of_many_messages_fits_into_any_packet(
     harness: MysqlHarness, form: Form, application: str, packet: str
 ) -> None:
     """As long as each message does; one that doesn't is refused by name, before anything is sent."""
-    from chatkeep.errors import StorageCapacityError
-
-    before = harness._run(harness.admin, "SELECT @@GLOBAL.max_allowed_packet")[0][0]
     size = int(packet.removesuffix("M"))
-    harness._run(harness.admin, "SET GLOBAL max_allowed_packet = %s", (size << 20,))
-    try:
-        with harness.open(form, application, pool_size=1) as repository:
-            texts = ["\N{GRINNING FACE}" * (size * 5_000) for _ in range(60)]
-            repository.append("c", [Message.user(text) for text in texts])
-            assert [message.text for message in repository.find_by_conversation_id("c")] == texts
-            with pytest.raises(StorageCapacityError, match="max_allowed_packet"):
-                repository.append("c", Message.user("x" * (size << 20)) if size < 16 else Message.user("'" * (9 << 20)))
-            assert repository.count_messages("c") == 60
-    finally:
-        harness._run(harness.admin, "SET GLOBAL max_allowed_packet = %s", (before,))
+    with (
+        harness.server_default("max_allowed_packet", size << 20),
+        harness.open(form, application, pool_size=1) as repository,
+    ):
+        texts = ["\N{GRINNING FACE}" * (size * 5_000) for _ in range(60)]
+        repository.append("c", [Message.user(text) for text in texts])
+        assert [message.text for message in repository.find_by_conversation_id("c")] == texts
+        with pytest.raises(StorageCapacityError, match="max_allowed_packet"):
+            repository.append("c", Message.user("x" * (size << 20)) if size < 16 else Message.user("'" * (9 << 20)))
+        assert repository.count_messages("c") == 60

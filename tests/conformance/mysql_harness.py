@@ -19,9 +19,6 @@ from tests import services
 from tests.conformance.relational_harness import RELATIONAL, ServerHarness
 
 NOT_AT_COMMIT = "the engine checks and runs nothing at the commit; tests/faults cut the connection there"
-DIGITS = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 " + (
-    "UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
-)
 
 
 class MysqlHarness(ServerHarness):
@@ -29,6 +26,8 @@ class MysqlHarness(ServerHarness):
     schemes = ("mysql",)
     drivers = ("pymysql", "aiomysql")
     extra = "mysql"
+    NOW = "UTC_TIMESTAMP(6)"
+    ANALYZE = "ANALYZE TABLE {table}"
     expected_capabilities = msgspec.structs.replace(RELATIONAL, native_async=True)
     append_statements = 3
     one_connection: ClassVar = {"pool_size": "1"}
@@ -100,14 +99,18 @@ class MysqlHarness(ServerHarness):
         finally:
             connection.close()
 
+    def server_zone(self, zone: str) -> contextlib.AbstractContextManager[None]:
+        return self.server_default("time_zone", zone)
+
     @contextlib.contextmanager
-    def server_zone(self, zone: str) -> Iterator[None]:
-        before = self._run(self.admin, "SELECT @@GLOBAL.time_zone")[0][0]
-        self._run(self.admin, "SET GLOBAL time_zone = %s", (zone,))
+    def server_default(self, name: str, value: Any) -> Iterator[None]:
+        """Within the context, what new sessions begin with."""
+        before = self._run(self.admin, f"SELECT @@GLOBAL.{name}")[0][0]
+        self._run(self.admin, f"SET GLOBAL {name} = %s", (value,))
         try:
             yield
         finally:
-            self._run(self.admin, "SET GLOBAL time_zone = %s", (before,))
+            self._run(self.admin, f"SET GLOBAL {name} = %s", (before,))
 
     def explain(self, url: str, statement: str) -> str:
         if statement.startswith("INSERT INTO chat_message"):
@@ -137,33 +140,6 @@ class MysqlHarness(ServerHarness):
 
     def plan_is_bounded(self, plan: str) -> bool:
         return not re.search(r"\| ALL \||filesort|temporary", plan)
-
-    def fill(self, url: str, conversation_id: str, messages: int, conversations: int = 0) -> None:
-        numbers = " + ".join(f"d{power}.d * {10**power}" for power in range(6))
-        tables = ", ".join(f"{DIGITS} d{power}" for power in range(6))
-        series = f"(SELECT {numbers} + 1 AS n FROM {tables}) s"
-        self.query(
-            url,
-            "INSERT INTO chat_message (conversation_key, position, message_id, role, content, created_at) "
-            "SELECT c.conversation_key, c.last_position + s.n, CONCAT('filling-', s.n), 'user', 'filling', "
-            f"UTC_TIMESTAMP(6) FROM chat_conversation c, {series} WHERE c.conversation_id = ? AND s.n <= {messages} "
-            "ORDER BY s.n",
-            conversation_id,
-        )
-        self.query(
-            url,
-            f"UPDATE chat_conversation SET last_position = last_position + {messages}, "
-            f"message_count = message_count + {messages} WHERE conversation_id = ?",
-            conversation_id,
-        )
-        self.query(
-            url,
-            "INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at) "
-            f"SELECT '', CONCAT('filling-', s.n), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) FROM {series} "
-            f"WHERE s.n <= {conversations}",
-        )
-        for table in ("chat_message", "chat_conversation"):
-            self.query(url, f"ANALYZE TABLE {table}")
 
     def _sessions(self, url: str) -> list[int]:
         statement = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()"

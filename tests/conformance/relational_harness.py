@@ -103,6 +103,11 @@ class RelationalHarness(Harness):
 class ServerHarness(RelationalHarness):
     """An engine behind an address."""
 
+    NOW: ClassVar[str]
+    """The present time in UTC, as the engine spells it."""
+    ANALYZE: ClassVar[str]
+    """Brings the planner's knowledge of `{table}` up to date."""
+
     def losing_reply(self, url: str, text: str) -> contextlib.AbstractContextManager[str]:
         return losing_commit(url, text)
 
@@ -110,3 +115,30 @@ class ServerHarness(RelationalHarness):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             return f"{self.backend}://someone:{password}@127.0.0.1:{taken.getsockname()[1]}/nowhere"
+
+    def fill(self, url: str, conversation_id: str, messages: int, conversations: int = 0) -> None:
+        digits = " UNION ".join(f"SELECT {digit} AS d" for digit in range(10))
+        numbers = " + ".join(f"d{power}.d * {10**power}" for power in range(6))
+        tables = " CROSS JOIN ".join(f"({digits}) d{power}" for power in range(6))
+        series = f"(SELECT {numbers} + 1 AS n FROM {tables}) s"
+        self.query(
+            url,
+            "INSERT INTO chat_message (conversation_key, position, message_id, role, content, created_at) "
+            "SELECT c.conversation_key, c.last_position + s.n, CONCAT('filling-', s.n), 'user', 'filling', "
+            f"{self.NOW} FROM chat_conversation c CROSS JOIN {series} "
+            f"WHERE c.conversation_id = ? AND s.n <= {messages} ORDER BY s.n",
+            conversation_id,
+        )
+        self.query(
+            url,
+            f"UPDATE chat_conversation SET last_position = last_position + {messages}, "
+            f"message_count = message_count + {messages} WHERE conversation_id = ?",
+            conversation_id,
+        )
+        self.query(
+            url,
+            "INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at) "
+            f"SELECT '', CONCAT('filling-', s.n), {self.NOW}, {self.NOW} FROM {series} WHERE s.n <= {conversations}",
+        )
+        for table in ("chat_message", "chat_conversation"):
+            self.query(url, self.ANALYZE.format(table=table))

@@ -28,6 +28,8 @@ class SqlserverHarness(ServerHarness):
     schemes = ("sqlserver", "mssql")
     drivers = ("pymssql",)
     extra = "sqlserver"
+    NOW = "SYSUTCDATETIME()"
+    ANALYZE = "UPDATE STATISTICS {table}"
     expected_capabilities = RELATIONAL
     append_statements = 3
     one_connection: ClassVar = {"pool_size": "1"}
@@ -153,34 +155,6 @@ class SqlserverHarness(ServerHarness):
 
     def plan_is_bounded(self, plan: str) -> bool:
         return not re.search(r"\bScan\(OBJECT:\(\[[^\]]*\]\.\[[^\]]*\]\.\[chat_|--Sort\(", plan)
-
-    def fill(self, url: str, conversation_id: str, messages: int, conversations: int = 0) -> None:
-        digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
-        numbers = " + ".join(f"d{power}.d * {10**power}" for power in range(6))
-        tables = " CROSS JOIN ".join(f"{digits} d{power} (d)" for power in range(6))
-        series = f"(SELECT {numbers} + 1 AS n FROM {tables}) s"
-        self.query(
-            url,
-            "INSERT INTO chat_message (conversation_key, position, message_id, role, content, created_at) "
-            "SELECT c.conversation_key, c.last_position + s.n, CONCAT(N'filling-', s.n), N'user', N'filling', "
-            f"SYSUTCDATETIME() FROM chat_conversation c CROSS JOIN {series} "
-            f"WHERE c.conversation_id = ? AND s.n <= {messages}",
-            conversation_id,
-        )
-        self.query(
-            url,
-            f"UPDATE chat_conversation SET last_position = last_position + {messages}, "
-            f"message_count = message_count + {messages} WHERE conversation_id = ?",
-            conversation_id,
-        )
-        self.query(
-            url,
-            "INSERT INTO chat_conversation (owner, conversation_id, created_at, updated_at) "
-            f"SELECT N'', CONCAT(N'filling-', s.n), SYSUTCDATETIME(), SYSUTCDATETIME() FROM {series} "
-            f"WHERE s.n <= {conversations}",
-        )
-        for table in ("chat_message", "chat_conversation"):
-            self.query(url, f"UPDATE STATISTICS {table}")
 
     def _sessions(self, url: str) -> list[int]:
         statement = "SELECT session_id FROM sys.dm_exec_sessions WHERE program_name = %s"

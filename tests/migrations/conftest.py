@@ -9,6 +9,8 @@ from tests.migrations.mysql_places import MariadbPlace, MysqlPlace
 from tests.migrations.places import BACKENDS, Place, PostgresqlPlace, SqlitePlace, Steps, each
 from tests.services import service_url, skip_or_fail
 
+pytest.register_assert_rewrite("tests.migrations.shared_checks")
+
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> SqlitePlace:

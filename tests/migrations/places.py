@@ -40,6 +40,18 @@ rolls_back = pytest.mark.parametrize("place", each(ROLL_BACK), indirect=True)
 commits = pytest.mark.parametrize("place", each(COMMIT), indirect=True)
 
 
+@contextlib.contextmanager
+def target_of(url: str, **options: Any) -> Iterator[Target]:
+    """The migration target of a URL, as the package's own commands get it."""
+    settings = load_settings(url, options, asynchronous=False)
+    assert settings.plugin.migrations is not None
+    target = settings.plugin.migrations(settings.request, None)
+    try:
+        yield target
+    finally:
+        target.close()
+
+
 class Place:
     """What the tests of all engines need. Statements go round chatkeep, so that it can't vouch for itself."""
 
@@ -52,15 +64,8 @@ class Place:
     history_end = ""
     """Ends the statement that a step fills its history row in with."""
 
-    @contextlib.contextmanager
-    def target(self, **options: Any) -> Iterator[Target]:
-        settings = load_settings(self.url, options, asynchronous=False)
-        assert settings.plugin.migrations is not None
-        target = settings.plugin.migrations(settings.request, None)
-        try:
-            yield target
-        finally:
-            target.close()
+    def target(self, **options: Any) -> contextlib.AbstractContextManager[Target]:
+        return target_of(self.url, **options)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         raise NotImplementedError

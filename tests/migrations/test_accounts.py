@@ -7,10 +7,11 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from chatkeep import Message, open_async_repository, open_repository
+from chatkeep import open_repository
 from chatkeep.errors import SchemaError
 from chatkeep.migrations.runner import migrate
 from tests.migrations.places import PostgresqlPlace
+from tests.migrations.shared_checks import check_that_it_works, check_that_it_works_asynchronously
 
 PASSWORD = f"secret-{uuid.uuid4().hex}"
 
@@ -49,17 +50,7 @@ def test_an_account_without_ddl_rights_works_where_the_tables_are_there(
     with psycopg.connect(address.set(query={}).render_as_string(False)) as connection:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(f"CREATE TABLE {postgresql.schema_name}.own (x int)")
-    with open_repository(account, schema="validate") as repository:
-        repository.append("a", [Message.user("one"), Message.assistant("two")])
-        repository.save_all("b", [Message.user("three")])
-        assert [message.text for message in repository.find_by_conversation_id("a")] == ["one", "two"]
-        assert repository.find_conversation_ids() == ["a", "b"]
-        assert repository.delete_by_conversation_id("b")
-        repository.purge_expired()
-    with open_repository(account) as repository:
-        assert repository.count_messages("a") == 2
-    with open_repository(account, schema="migrate") as repository:  # nothing to do, so no right is needed
-        assert repository.count_messages("a") == 2
+    check_that_it_works(account)
 
 
 @pytest.mark.asyncio
@@ -67,9 +58,7 @@ async def test_the_same_asynchronously(postgresql: PostgresqlPlace, account: str
     with postgresql.target() as target:
         migrate(target)
     grant(postgresql, account)
-    async with await open_async_repository(account, schema="validate") as repository:
-        await repository.append("a", [Message.user("one")])
-        assert [message.text for message in await repository.find_by_conversation_id("a")] == ["one"]
+    await check_that_it_works_asynchronously(account)
 
 
 def test_it_is_told_to_have_another_account_migrate(postgresql: PostgresqlPlace, account: str) -> None:

@@ -14,6 +14,7 @@ from chatkeep.migrations.plan import State
 from chatkeep.migrations.runner import migrate, repair, status, validate
 from tests.migrations.mysql_places import MysqlPlace
 from tests.migrations.places import COMMIT, Steps, each, start_migrator
+from tests.migrations.shared_checks import check_that_they_are_two
 
 pytestmark = pytest.mark.parametrize("place", each(COMMIT), indirect=True)
 
@@ -70,12 +71,7 @@ def test_the_defaults_of_the_database_do_not_matter(place: MysqlPlace) -> None:
 def test_two_databases_of_one_server_are_two_places(place: MysqlPlace) -> None:
     other = type(place)(place.server.render_as_string(False))
     try:
-        with place.target() as one, other.target() as two:
-            with one.lock(5), two.lock(0.2):
-                pass
-            migrate(one)
-            assert two.history() is None
-            migrate(two)
+        check_that_they_are_two(place, other)
     finally:
         other.drop()
 

@@ -7,11 +7,12 @@ import pymysql
 import pytest
 from sqlalchemy.engine import make_url
 
-from chatkeep import Message, open_async_repository, open_repository
+from chatkeep import open_repository
 from chatkeep.errors import SchemaError, StorageAccessError, StorageError
 from chatkeep.migrations.runner import migrate
 from tests.migrations.mysql_places import MysqlPlace
 from tests.migrations.places import COMMIT, each
+from tests.migrations.shared_checks import check_that_it_works, check_that_it_works_asynchronously
 
 PASSWORD = f"secret-{uuid.uuid4().hex}"
 pytestmark = pytest.mark.parametrize("place", each(COMMIT), indirect=True)
@@ -51,17 +52,7 @@ def test_an_account_without_ddl_rights_works_where_the_tables_are_there(place: M
     ) as connection:
         with pytest.raises(pymysql.err.OperationalError, match="CREATE command denied"):
             connection.cursor().execute("CREATE TABLE own (x int)")
-    with open_repository(account, schema="validate") as repository:
-        repository.append("a", [Message.user("one"), Message.assistant("two")])
-        repository.save_all("b", [Message.user("three")])
-        assert [message.text for message in repository.find_by_conversation_id("a")] == ["one", "two"]
-        assert repository.find_conversation_ids() == ["a", "b"]
-        assert repository.delete_by_conversation_id("b")
-        repository.purge_expired()
-    with open_repository(account) as repository:
-        assert repository.count_messages("a") == 2
-    with open_repository(account, schema="migrate") as repository:  # nothing to do, so no right is needed
-        assert repository.count_messages("a") == 2
+    check_that_it_works(account)
 
 
 @pytest.mark.asyncio
@@ -69,9 +60,7 @@ async def test_the_same_asynchronously(place: MysqlPlace, account: str) -> None:
     with place.target() as target:
         migrate(target)
     grant_as_documented(place, account)
-    async with await open_async_repository(account, schema="validate") as repository:
-        await repository.append("a", [Message.user("one")])
-        assert [message.text for message in await repository.find_by_conversation_id("a")] == ["one"]
+    await check_that_it_works_asynchronously(account)
 
 
 def test_it_is_told_to_have_another_account_migrate(place: MysqlPlace, account: str) -> None:

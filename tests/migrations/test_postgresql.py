@@ -12,6 +12,7 @@ from chatkeep.config import load_settings
 from chatkeep.errors import SchemaError, StorageTimeoutError
 from chatkeep.migrations.runner import migrate, status, validate
 from tests.migrations.places import PostgresqlPlace, Steps
+from tests.migrations.shared_checks import check_that_they_are_two
 
 pytestmark = pytest.mark.postgresql
 
@@ -59,12 +60,7 @@ def test_tables_elsewhere_in_the_database_are_pointed_out(postgresql: Postgresql
 def test_two_schemas_of_one_database_are_two_places(postgresql: PostgresqlPlace) -> None:
     other = PostgresqlPlace(postgresql.server)
     try:
-        with postgresql.target() as one, other.target() as two:
-            with one.lock(5), two.lock(0.2):
-                pass
-            migrate(one)
-            assert two.history() is None
-            migrate(two)
+        check_that_they_are_two(postgresql, other)
     finally:
         other.drop()
 

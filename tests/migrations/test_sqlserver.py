@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from chatkeep.config import load_settings
 from chatkeep.errors import Outcome, SchemaError, StorageTimeoutError
 from chatkeep.migrations.files import SchemaFile, schema_directory, schema_files
 from chatkeep.migrations.plan import State
 from chatkeep.migrations.runner import migrate, pending_sql, status, validate
 from chatkeep.migrations.target import Target
 from tests.conformance.sqlserver_harness import SqlserverHarness
+from tests.migrations.places import target_of
 
 pytestmark = pytest.mark.sqlserver
 
@@ -30,15 +30,8 @@ class Database:
         self.directory = directory
         shutil.copytree(str(schema_directory("sqlserver")), directory)
 
-    @contextlib.contextmanager
-    def target(self) -> Iterator[Target]:
-        settings = load_settings(self.url, {}, asynchronous=False)
-        assert settings.plugin.migrations is not None
-        target = settings.plugin.migrations(settings.request, None)
-        try:
-            yield target
-        finally:
-            target.close()
+    def target(self) -> contextlib.AbstractContextManager[Target]:
+        return target_of(self.url)
 
     def files(self) -> list[SchemaFile]:
         return schema_files("sqlserver", self.directory)
