@@ -114,7 +114,7 @@ class TestC23BoundedCost:
                 repository.append(name, said(1))
                 harness.fill(url, name, size)
                 took[name] = quickest(repository, name)
-        # Reading the whole takes hundreds of times as long, of which 3 ms are a small part; they are for a busy machine.
+        # Reading the whole takes hundreds of times as long, of which 3 ms are a small part; a busy machine needs them.
         assert took["long"] < 4 * took["short"] + 0.003, took
 
     def test_large_messages_of_others_cost_nothing(self, harness: Harness, fresh_url: Callable[[], str]) -> None:
