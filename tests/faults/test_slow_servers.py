@@ -28,7 +28,6 @@ BOUND = 5.0
 """More than TIMEOUT, for the client waits a little longer than a server that has one, and machines may be busy."""
 
 NO_STATEMENT_TIMEOUT = {"sqlserver": "pymssql has a time-out for the whole process only, and chatkeep offers none"}
-NO_LIMIT = {"postgresql": "psycopg waits for ever for a reply that doesn't come; statement_timeout is the server's own"}
 """What an engine can't do, by its name and with the reason."""
 
 SLEEP = 3.0
@@ -152,8 +151,6 @@ SILENCES = {
 
 
 def test_calls_end_although_no_reply_comes(server: RelationalHarness, database: str) -> None:
-    if server.backend in NO_LIMIT:
-        pytest.xfail(NO_LIMIT[server.backend])
     with contextlib.ExitStack() as stack:
         cases = [
             (stack.enter_context(_caller(server, form, database, statement_timeout=f"{TIMEOUT}s")), name, silence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from chatkeep.backends.plugin import BackendPlugin, OpenRequest
 from chatkeep.backends.relational.backend import RelationalBackend
 from chatkeep.backends.relational.dialect import CAPABILITIES, Dialect
 from chatkeep.backends.relational.pooling import is_silent, pool_arguments
-from chatkeep.backends.relational.postgresql_connection import OPTIONS, connect_args
+from chatkeep.backends.relational.postgresql_connection import OPTIONS, connector, patient
 from chatkeep.backends.relational.statements import NUMBERS
 from chatkeep.errors import ConfigurationError
 from chatkeep.storage.record import MessageRecord
@@ -127,15 +128,11 @@ class PostgresqlDialect(Dialect):
         from sqlalchemy import create_engine
         from sqlalchemy.ext.asyncio import create_async_engine
 
-        options = request.options
-        make: Any = create_async_engine if request.asynchronous else create_engine
-        engine = make(
-            request.url.set(drivername="postgresql+psycopg"),
-            connect_args=connect_args(options),
-            **pool_arguments(options, self.pool_slice),
-        )
-        synchronous: Engine = engine.sync_engine if request.asynchronous else engine
-        return synchronous
+        pool = pool_arguments(request.options, self.pool_slice)
+        connect = connector(request)
+        if request.asynchronous:
+            return create_async_engine("postgresql+psycopg://", async_creator=connect, **pool).sync_engine
+        return create_engine("postgresql+psycopg://", creator=connect, **pool)
 
     def driver_errors(self) -> type[Exception]:
         import psycopg
@@ -150,6 +147,9 @@ class PostgresqlDialect(Dialect):
             cursor = connection.cursor()
             cursor.execute("SET TIME ZONE 'UTC'; SET datestyle = 'ISO'")
             cursor.close()
+
+    def patient(self, cursor: Any) -> contextlib.AbstractContextManager[None]:
+        return patient(cursor.connection)
 
     def is_alive(self, connection: Any) -> bool:
         return not connection.closed and is_silent(connection.pgconn.socket)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from chatkeep import config
-from chatkeep.backends.plugin import Option
+from chatkeep.backends.plugin import OpenRequest, Option
+
+STATEMENT_TIMEOUT = 30.0
 
 
 def _milliseconds(seconds: float) -> str:
@@ -20,7 +24,7 @@ def connect_args(options: Mapping[str, Any]) -> dict[str, Any]:
         "datestyle": "ISO",  # the only one that psycopg reads
         # Under the stricter levels, writers of one conversation would fail instead of waiting for each other.
         "default_transaction_isolation": "read\\ committed",
-        "statement_timeout": _milliseconds(options.get("statement_timeout", 30.0)),
+        "statement_timeout": _milliseconds(options.get("statement_timeout", STATEMENT_TIMEOUT)),
     }
     if "lock_timeout" in options:
         settings["lock_timeout"] = _milliseconds(options["lock_timeout"])
@@ -44,6 +48,70 @@ def connect_args(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in options:
             arguments[name] = options[name]
     return arguments
+
+
+def connector(request: OpenRequest) -> Callable[[], Any]:
+    """What makes a connection of this request's kind that doesn't wait for ever.
+
+    statement_timeout is the server's own, so that a server which is silent, or a network that swallows its replies
+    while it goes on answering probes, would keep a caller for good. psycopg has no limit of its own for that.
+    """
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    url = request.url
+    where = make_conninfo(host=url.host, port=url.port, user=url.username, password=url.password, dbname=url.database)
+    arguments = connect_args(request.options)
+    # A little more than the server's own, which leaves the connection whole.
+    seconds = float(request.options.get("statement_timeout", STATEMENT_TIMEOUT)) + 1.0
+
+    class Connection(psycopg.Connection[Any]):
+        patience: float | None = seconds
+
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            return super().wait(_bounded(gen, self.patience), *args, **options)
+
+    class AsyncConnection(psycopg.AsyncConnection[Any]):
+        patience: float | None = seconds
+
+        async def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            return await super().wait(_bounded(gen, self.patience), *args, **options)
+
+    if request.asynchronous:
+
+        def connect_async() -> Awaitable[Any]:
+            return AsyncConnection.connect(where, **arguments)
+
+        return connect_async
+    return lambda: Connection.connect(where, **arguments)
+
+
+def _bounded(steps: Generator[Any, Any, Any], seconds: float | None) -> Generator[Any, Any, Any]:
+    """The steps of an exchange with the server; psycopg looks in several times a second while nothing comes."""
+    from psycopg.errors import ConnectionTimeout
+
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        waits_for = next(steps)
+        while True:
+            ready = yield waits_for
+            if not ready and deadline is not None and time.monotonic() > deadline:
+                raise ConnectionTimeout(f"no answer from the server within {seconds:g} s")
+            waits_for = steps.send(ready)
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
+
+
+@contextlib.contextmanager
+def patient(connection: Any) -> Iterator[None]:
+    """Within the context, no time-out of ours ends a statement."""
+    before, connection.patience = connection.patience, None
+    try:
+        yield
+    finally:
+        connection.patience = before
 
 
 PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs")

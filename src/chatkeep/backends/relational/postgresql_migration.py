@@ -155,7 +155,8 @@ class PostgresqlTarget(RelationalTarget):
 
     def _run_script(self, session: Session, script: str) -> None:
         # One message of the simple protocol, without parameters: no splitting, and % stays %.
-        session.run(script)
+        with session.patient():
+            session.run(script)
 
     def _line(self, error: Exception, script: str) -> int | None:
         position = getattr(getattr(error, "diag", None), "statement_position", None)
