@@ -30,7 +30,7 @@ demo: venv ## Show what chatkeep does, without any server
 	$(BIN)/chatkeep demo
 
 test: venv ## Run every test that can run here; says at the end what was skipped and why
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 test-backend: need-backend venv ## Run the tests of one BACKEND; without its server they fail
 	REQUIRE_BACKENDS=$(BACKEND) $(BIN)/python -m pytest -m $(BACKEND) $(ARGS)

@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -73,6 +73,7 @@ BACKENDS = (*SERVERLESS, *SERVERS)
 
 _running: "list[DockerCompose]" = []
 _notes: dict[str, str] = {}
+_SKIPPED, _FAILED = "skipped: ", "FAILED: "
 
 
 # -- what tests and conftest.py call -------------------------------------------------------------------------------
@@ -90,9 +91,9 @@ def skip_or_fail(backend: str, reason: str) -> NoReturn:
     """Skips the test, or fails it where someone counts on this backend."""
     why_required = _why_required(backend)
     if why_required is None:
-        _notes[backend] = f"skipped: {reason}"
+        _notes[backend] = f"{_SKIPPED}{reason}"
         pytest.skip(f"{backend}: {reason}")
-    _notes[backend] = f"FAILED: {reason}"
+    _notes[backend] = f"{_FAILED}{reason}"
     pytest.fail(f"{backend} is required ({why_required}) but cannot be used: {reason}", pytrace=False)
 
 
@@ -107,6 +108,18 @@ def report_lines() -> list[str]:
             note += f" ({REQUIRE_BACKENDS} names it)"
         lines.append(f"{backend:<{width}}  " + note.replace("\n", "\n" + " " * (width + 2)))
     return lines
+
+
+def notes() -> dict[str, str]:
+    """By backend that was used, what `report_lines` says of it."""
+    return dict(_notes)
+
+
+def add_notes(of: Mapping[str, str]) -> None:
+    """Take over the notes of another process of the same run. That something was missing stands before all else."""
+    for backend, note in of.items():
+        if backend not in _notes or note.startswith((_SKIPPED, _FAILED)):
+            _notes[backend] = note
 
 
 def stop_services() -> None:
