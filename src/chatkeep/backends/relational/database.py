@@ -266,6 +266,8 @@ class _Pool:
             return False
         old = self.engine.pool
         self.engine.pool = old.recreate()
+        # What is in use goes back to the old one, which nobody takes from any more.
+        event.listen(old, "checkin", _close)
         old.dispose()
         return True
 
@@ -285,6 +287,11 @@ class _Pool:
         for connection in list(self._connections):
             with contextlib.suppress(Exception):
                 self._dialect.abandon(connection)
+
+
+def _close(connection: Any, record: Any) -> None:
+    if connection is not None:
+        record.invalidate()
 
 
 def _abandon_all(pools: dict[int, _Pool], process: int) -> None:

@@ -93,6 +93,12 @@ def _async_connect(request: OpenRequest) -> Callable[[], Awaitable[Any]]:
                 self._writer.transport.abort()
             super().close()
 
+        async def ensure_closed(self) -> None:
+            try:
+                await super().ensure_closed()
+            finally:
+                self.close()  # also where the server is gone and can't be told farewell
+
         async def _request_authentication(self) -> None:
             if self._ssl_context and not self.server_capabilities & CLIENT.SSL:
                 if mode != "prefer":

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
+import sys
 import threading
+import time
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +16,7 @@ import pytest
 from chatkeep import ChatMemoryRepository, Message, RepositoryClosedError, StorageConnectionError
 from chatkeep.conformance.contract.c13_identity import CALLS
 from chatkeep.conformance.fixtures import Opened
-from chatkeep.conformance.harness import Harness
+from chatkeep.conformance.harness import Harness, needs
 from chatkeep.conformance.support import eventually, in_threads, new_id, said
 
 ALL_CALLS: dict[str, Callable[[ChatMemoryRepository], object]] = {
@@ -105,3 +109,26 @@ class TestC15Closing:
             assert eventually(lambda: harness.count_sessions(url) == 0), "a closed repository holds a session"
         found = opened(url).find_by_conversation_id(conversation_id)
         assert {message.id for message in acknowledged} <= {message.id for message in found}
+
+    @needs("kill_sessions")
+    def test_closing_after_the_server_ended_the_sessions_is_clean(
+        self, harness: Harness, fresh_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No error, and no connection that only its finalizer closes."""
+        url = fresh_url()
+        forgotten: list[str] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda found: forgotten.append(str(found.exc_value)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            for _ in range(3):
+                with harness.open("async", url) as repository:
+                    in_threads(4, functools.partial(_append_to, repository))
+                    assert harness.kill_sessions(url) > 0
+                    time.sleep(0.05)  # until it has come to the client that they are gone
+                del repository
+            gc.collect()
+        assert not forgotten
+
+
+def _append_to(repository: ChatMemoryRepository, number: int) -> None:
+    repository.append(str(number), said(1))
