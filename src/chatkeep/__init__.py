@@ -24,6 +24,7 @@ from chatkeep.errors import (
     StoredDataError,
     UnstorableValueError,
     UnsupportedOperationError,
+    WindowOverflowError,
 )
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from chatkeep.opening import open_async_repository, open_repository
@@ -69,6 +70,7 @@ __all__ = [
     "ToolResult",
     "UnstorableValueError",
     "UnsupportedOperationError",
+    "WindowOverflowError",
     "open_async_repository",
     "open_repository",
 ]

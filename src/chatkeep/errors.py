@@ -9,6 +9,7 @@
     ├── InvalidOwnerError               ValueError
     ├── ConversationNotFoundError       LookupError
     ├── ConcurrentChangeError           `expected_version` is stale
+    ├── WindowOverflowError             a memory's least view is over its limit, with on_overflow="error"
     ├── RepositoryClosedError           used after close()
     ├── StoredDataError                 a stored row can't be read
     ├── UnsupportedOperationError       the backend declares that it can't do this
@@ -107,6 +108,23 @@ class ConcurrentChangeError(ChatkeepError):
         self.conversation_id = conversation_id
         self.expected = expected
         self.actual = actual
+
+
+class WindowOverflowError(ChatkeepError):
+    """Even the least view of a conversation (system, newest user message, last group) is over the memory's limit.
+
+    Raised by `get` of a memory with `on_overflow="error"`. `size` and `limit` are in `unit`: "messages" or "tokens".
+    """
+
+    def __init__(self, conversation_id: str, *, size: int, limit: int, unit: str) -> None:
+        super().__init__(
+            f"conversation {conversation_id!r}: the least view takes {size:,} {unit}, the limit is {limit:,}; "
+            f'raise the limit, shorten the newest messages, or send it all the same with on_overflow="keep"'
+        )
+        self.conversation_id = conversation_id
+        self.size = size
+        self.limit = limit
+        self.unit = unit
 
 
 class RepositoryClosedError(ChatkeepError):

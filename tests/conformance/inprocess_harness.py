@@ -30,6 +30,8 @@ class InProcessHarness(Harness):
         conversation_metadata=True,
         ttl=True,
         purge=True,
+        context=True,
+        token_counts=True,
         bounded_cost=True,
     )
     shortest_ttl = dt.timedelta(milliseconds=100)

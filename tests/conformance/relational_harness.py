@@ -22,6 +22,8 @@ RELATIONAL = Capabilities(
     conversation_metadata=True,
     ttl=True,
     purge=True,
+    context=True,
+    token_counts=True,
     bounded_cost=True,
 )
 

@@ -12,7 +12,7 @@ from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect, DuplicateKeyError
 from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import Backend, DirectoryKey, Write
-from chatkeep.storage.record import ConversationRecord, MessageRecord, Purged, Unset
+from chatkeep.storage.record import ContextRecord, ConversationRecord, MessageRecord, Purged, Unset
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +59,12 @@ class RelationalBackend(Backend):
         self, owner: str, conversation_id: str, after: int | None, before: int | None, limit: int
     ) -> list[MessageRecord]:
         return self._in_session(reads.history, owner, conversation_id, after, before, limit)
+
+    def find_context(self, owner: str, conversation_id: str, limit: int, before: int | None = None) -> ContextRecord:
+        return self._in_session(reads.find_context, owner, conversation_id, limit, before)
+
+    def store_token_counts(self, owner: str, conversation_id: str, estimator: str, counts: dict[int, int]) -> None:
+        self._in_session(writes.store_token_counts, estimator, counts)
 
     def count_messages(self, owner: str, conversation_id: str) -> int:
         return self._in_session(reads.count_messages, owner, conversation_id)
