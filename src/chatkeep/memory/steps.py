@@ -42,7 +42,7 @@ Step: TypeAlias = "Call[Any] | Ask | Pause"
 Steps: TypeAlias = Generator[Step, Any, T]
 
 
-def run(repository: ChatMemoryRepository, steps: Steps[T]) -> T:
+def run(repository: ChatMemoryRepository | None, steps: Steps[T]) -> T:
     """The result of an operation, in the caller's thread."""
     send: Callable[[], Step] = steps.__next__
     while True:
@@ -59,7 +59,7 @@ def run(repository: ChatMemoryRepository, steps: Steps[T]) -> T:
             send = _sending(steps, value)
 
 
-async def run_async(repository: AsyncChatMemoryRepository, steps: Steps[T]) -> T:
+async def run_async(repository: AsyncChatMemoryRepository | None, steps: Steps[T]) -> T:
     """The result of an operation, awaited."""
     send: Callable[[], Step] = steps.__next__
     while True:
@@ -84,8 +84,9 @@ def _throwing(steps: Steps[Any], error: BaseException) -> Callable[[], Step]:
     return lambda: steps.throw(error)
 
 
-def _done(repository: ChatMemoryRepository, step: Step) -> Any:
+def _done(repository: ChatMemoryRepository | None, step: Step) -> Any:
     if isinstance(step, Call):
+        assert repository is not None, "these steps hold no calls of a repository"
         return repository._run(step)
     if isinstance(step, Pause):
         time.sleep(step.seconds)
@@ -99,8 +100,9 @@ def _done(repository: ChatMemoryRepository, step: Step) -> Any:
     return value
 
 
-async def _done_async(repository: AsyncChatMemoryRepository, step: Step) -> Any:
+async def _done_async(repository: AsyncChatMemoryRepository | None, step: Step) -> Any:
     if isinstance(step, Call):
+        assert repository is not None, "these steps hold no calls of a repository"
         return await repository._run(step)
     if isinstance(step, Pause):
         await asyncio.sleep(step.seconds)

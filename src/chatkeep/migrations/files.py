@@ -98,6 +98,8 @@ def _is_step(entry: Traversable, backend: str) -> bool:
     """Whether an entry is a step; a README is not, and what looks like a misnamed step is an error."""
     if _NAME.fullmatch(entry.name):
         return True
+    if entry.is_dir():
+        return False  # optional tables with a history of their own
     if entry.name[:1] in ("V", "v") or entry.name.rpartition(".")[2].lower() in SUFFIXES:
         raise SchemaError(
             f"schema files of {backend}: {entry.name!r} is no name of a step; expected V0001__what_it_does.sql: four "

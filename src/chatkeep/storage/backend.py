@@ -10,13 +10,16 @@ from __future__ import annotations
 import abc
 import datetime as dt
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from chatkeep.capabilities import Capabilities
-from chatkeep.errors import InvalidMessageError
+from chatkeep.errors import InvalidMessageError, UnsupportedOperationError
 from chatkeep.storage.record import ContextRecord, ConversationRecord, MessageRecord, Purged, Ttl, Unset
+
+if TYPE_CHECKING:
+    from chatkeep.storage.vectors import VectorTables
 
 Bridge = Literal["greenlet", "thread", "inline"]
 
@@ -159,6 +162,16 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         """One batch of what last changed `before`; with `dry_run` the whole, counted and not deleted."""
+
+    def vectors(self, model: str, distance: str | None) -> VectorTables:
+        """The tables of a model's vectors, without I/O. `distance`: the user's choice where the engine has one.
+
+        This default refuses: the backend has none.
+        """
+        raise UnsupportedOperationError(
+            f"the {self.name} backend keeps no vectors beside its messages; give a store, such as "
+            f"VectorMemory(…, store=InProcessVectorStore())"
+        )
 
     def describe(self) -> dict[str, str]:
         """Driver and server with their versions, for `chatkeep doctor`: keys "driver" and "server"."""

@@ -67,6 +67,7 @@ class PostgresqlDialect(Dialect):
     """Connections are in autocommit mode, so that a single statement is a transaction in one round trip."""
 
     name = "postgresql"
+    vectors = True
     paramstyle = "pyformat"
     now = "clock_timestamp()"
     moment = "statement_timestamp()"

@@ -39,6 +39,7 @@ class SqliteDialect(Dialect):
     """RETURNING is not used, so any SQLite of the last years works; 3.35 is required all the same and tested from."""
 
     name = "sqlite"
+    vectors = True
     paramstyle = "named"
     now = moment = ":now"
     binds_now = True
