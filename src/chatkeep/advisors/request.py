@@ -18,9 +18,12 @@ class Memory(Protocol):
     Every ChatMemory and AsyncChatMemory is one; for `acall` and `astream` both methods are `async def`.
     """
 
-    # A method of either form: what they return differs.
-    get: Any
-    add: Any
+    # Properties: what the methods return differs with the form.
+    @property
+    def get(self) -> Any: ...
+
+    @property
+    def add(self) -> Any: ...
 
 
 class Request(msgspec.Struct, frozen=True):

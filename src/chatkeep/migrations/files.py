@@ -79,6 +79,11 @@ def schema_directory(backend: str) -> Traversable:
     )
 
 
+def vector_directory(backend: str) -> Traversable:
+    """Where the steps of its optional tables of vectors are."""
+    return schema_directory(backend) / "vectors"
+
+
 def tables_after(files: list[SchemaFile]) -> set[str]:
     """The tables that exist once these steps have run, as their statements name them."""
     tables: set[str] = set()

@@ -1,4 +1,4 @@
-"""Where vectors lie: in the repository's own tables, or in a store elsewhere. Both as steps, for one text of operations.
+"""Where vectors lie: in the repository's own tables, or in a store elsewhere. Both as steps, for both forms.
 
 Each is an index of the log: it knows up to which message it has come, and goes on from there. So a crash, a failed
 embedding or a write of somebody else's leaves no gap.

@@ -1,4 +1,4 @@
-"""VectorMemory and AsyncVectorMemory: messages found by meaning. The operations stand in operations.py, once for both."""
+"""VectorMemory and AsyncVectorMemory: messages found by meaning. The operations are those of operations.py."""
 
 from __future__ import annotations
 

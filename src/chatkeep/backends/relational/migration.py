@@ -20,7 +20,7 @@ from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.backends.relational.session import Session
 from chatkeep.errors import Outcome, SchemaError, StorageError
-from chatkeep.migrations.files import schema_directory
+from chatkeep.migrations.files import vector_directory
 from chatkeep.migrations.target import Applied, Target
 from chatkeep.registry import find_backend
 from chatkeep.storage.backend import Backend
@@ -48,10 +48,11 @@ def relational_target(dialect: Dialect, request: OpenRequest, backend: Backend |
     return _target_class(dialect)(backend.database, backend.database.request, owns_database=owns_database)
 
 
-def vector_target(target: RelationalTarget) -> RelationalTarget:
+def vector_target(target: Target) -> Target:
     """The same database's target for the optional tables of vectors, which have a history of their own."""
+    assert isinstance(target, RelationalTarget)
     target.history_table = VECTOR_HISTORY
-    target.directory = schema_directory(target.backend) / "vectors"
+    target.directory = vector_directory(target.backend)
     target.flags = " --vectors"
     target.place += ", vectors"
     return target

@@ -279,11 +279,18 @@ def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
     return relational_target(PostgresqlDialect(), request, backend)
 
 
+def _vector_migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import vector_target
+
+    return vector_target(_migrations(request, backend))
+
+
 BACKEND = BackendPlugin(
     name="postgresql",
     schemes=("postgresql", "postgres"),
     open=_open,
     drivers=("psycopg",),
     migrations=_migrations,
+    vector_migrations=_vector_migrations,
     options=OPTIONS,
 )

@@ -241,6 +241,12 @@ def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
     return relational_target(SqliteDialect(), request, backend)
 
 
+def _vector_migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import vector_target
+
+    return vector_target(_migrations(request, backend))
+
+
 BACKEND = BackendPlugin(
     name="sqlite",
     schemes=("sqlite",),
@@ -248,6 +254,7 @@ BACKEND = BackendPlugin(
     drivers=("pysqlite",),
     embedded=True,
     migrations=_migrations,
+    vector_migrations=_vector_migrations,
     options=(
         Option("busy_timeout", config.parse_seconds, "how long SQLite waits for another writer (5 s)"),
         Option("synchronous", config.parse_choice("off", "normal", "full", "extra"), "durability of a commit (full)"),
