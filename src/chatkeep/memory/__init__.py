@@ -1,5 +1,6 @@
 """Memories: what a model sees of a conversation. The log stays whole in the repository, a memory is a view of it."""
 
+from chatkeep.memory.estimators import HeuristicTokenCountEstimator, OpenAiTokenCountEstimator
 from chatkeep.memory.memory import AsyncChatMemory, AsyncConversationMemory, ChatMemory, ConversationMemory
 from chatkeep.memory.message_window import AsyncMessageWindowChatMemory, MessageWindowChatMemory
 from chatkeep.memory.token_window import AsyncTokenWindowChatMemory, TokenWindowChatMemory
@@ -14,7 +15,9 @@ __all__ = [
     "AsyncTurnWindowChatMemory",
     "ChatMemory",
     "ConversationMemory",
+    "HeuristicTokenCountEstimator",
     "MessageWindowChatMemory",
+    "OpenAiTokenCountEstimator",
     "TokenCountEstimator",
     "TokenWindowChatMemory",
     "TurnWindowChatMemory",

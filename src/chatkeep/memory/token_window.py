@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from chatkeep.async_repository import AsyncChatMemoryRepository
 from chatkeep.memory.construction import BoundaryName, Eviction, MemoryOver, OnOverflow, R
+from chatkeep.memory.estimators import HeuristicTokenCountEstimator
 from chatkeep.memory.limits import Limit
 from chatkeep.memory.memory import AsyncChatMemory, ChatMemory
 from chatkeep.memory.rules import Kind
@@ -50,17 +51,18 @@ class _TokenWindow(MemoryOver[R]):
         self,
         repository: R,
         max_tokens: Limit,
-        estimator: TokenCountEstimator,
+        estimator: TokenCountEstimator | None = None,
         *,
         boundary: BoundaryName = "turn",
         always_keep_system_message_first: bool = False,
         eviction: Eviction = "keep",
         on_overflow: OnOverflow = "keep",
     ) -> None:
-        self.estimator = estimator
+        kind = TokenKind(HeuristicTokenCountEstimator() if estimator is None else estimator)
+        self.estimator = kind.estimator
         self._prepare(
             repository,
-            TokenKind(estimator),
+            kind,
             max_tokens,
             boundary,
             always_keep_system_message_first,
@@ -73,7 +75,8 @@ class TokenWindowChatMemory(_TokenWindow[ChatMemoryRepository], ChatMemory):
     """A window over the newest messages of up to `max_tokens` tokens, those of the system message included.
 
     `max_tokens`: 1 or more, or a function of the conversation id that is asked at each use.
-    `estimator`: counts the messages; its counts are stored with them, so that each is counted once.
+    `estimator`: counts the messages, the heuristic one unless given. Its counts are stored with them, so that each
+    message is counted once, and another estimator counts anew.
     A message or a group that doesn't fit is left out whole; no message is cut. The other arguments and errors as in
     MessageWindowChatMemory. Reads backwards in blocks until the budget is full.
     """

@@ -31,7 +31,7 @@ class TokenCountEstimator(Protocol):
         ...
 
 
-_KEY = re.compile("[!-~]{1,64}")
+_KEY = re.compile("(?=.{3,64}$)[!-~]+/[!-~]+")
 
 
 def estimator_key(estimator: TokenCountEstimator) -> str:
@@ -48,7 +48,7 @@ def check_estimator(estimator: TokenCountEstimator) -> TokenCountEstimator:
         )
     key = estimator_key(estimator)
     if not _KEY.fullmatch(key):
-        raise ValueError(f"estimator: name/version {key!r} must be 1 to 64 printable ASCII characters without spaces")
+        raise ValueError(f"estimator: name/version {key!r} must be up to 64 printable ASCII characters without spaces")
     overhead = getattr(estimator, "tokens_per_request", 0)
     if type(overhead) is not int or overhead < 0:
         raise ValueError(f"estimator: tokens_per_request must be an int, 0 or more, got {overhead!r}")
