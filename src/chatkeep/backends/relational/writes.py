@@ -251,9 +251,9 @@ def _unstored(session: Session, head: Head, write: Write) -> list[MessageRecord]
 
 
 def _left_context(head: Head, record: MessageRecord) -> bool:
-    number = record.position - head.key * NUMBERS
-    replaced = record.role in SYSTEM_ROLES and number != head.system_position
-    return replaced or number <= head.context_start
+    # SELECT_STORED gives positions as the tables hold them.
+    replaced = record.role in SYSTEM_ROLES and record.position != head.system_position
+    return replaced or record.position <= head.context_start
 
 
 def _stored(session: Session, head: Head, message_ids: Sequence[str]) -> dict[str, MessageRecord]:
