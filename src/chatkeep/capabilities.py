@@ -42,6 +42,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     deleting anything; else they are refused."""
     token_counts: bool = False
     """Token counts are stored with the messages, so that each message is counted once; else they are counted anew."""
+    vectors: bool = False
+    """A `VectorMemory` can keep its vectors in the backend's own tables; else it needs a store, and is refused without."""
     bounded_cost: bool = False
     """An append and a window read cost the same in message 10 and in message 1,000,000."""
     native_async: bool = False

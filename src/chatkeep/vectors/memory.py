@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 from chatkeep.async_repository import AsyncChatMemoryRepository
+from chatkeep.errors import UnsupportedOperationError
 from chatkeep.memory.construction import check_repository
 from chatkeep.memory.limits import check_limit
 from chatkeep.memory.steps import run, run_async
@@ -47,6 +48,10 @@ class _VectorMemory(Generic[R]):
             raise TypeError("roles: expected several, such as ('user', 'assistant')")
         self.repository = repository
         self.model = check_model(model)
+        if not repository.capabilities.stable_positions:
+            raise UnsupportedOperationError(
+                f"the {repository.backend} backend does not offer 'stable_positions', by which vectors name messages"
+            )
         index: Index
         if store is None:
             index = TableIndex(repository._unchecked.backend.vectors(model, distance), in_thread)

@@ -97,7 +97,7 @@ class RelationalBackend(Backend):
         return self._in_session(purges.purge_idle, owner, before, batch_size, dry_run)
 
     def vectors(self, model: str, distance: str | None) -> VectorTables:
-        if not self.database.dialect.vectors:
+        if not self.capabilities.vectors:
             return super().vectors(model, distance)
         module = importlib.import_module(f"chatkeep.backends.relational.{self.name}_vectors")
         tables: VectorTables = module.VECTORS(self, self.database, model, distance)

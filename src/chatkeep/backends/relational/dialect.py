@@ -70,8 +70,6 @@ class Dialect(Statements, abc.ABC):
     """What stands behind the table's name for the same purpose, on engines that want it there."""
     first = "LIMIT {limit}"
     """The end of an ordered read that gives so many rows."""
-    vectors = False
-    """Whether there is a module `<name>_vectors` and a folder of schema files for it."""
     pipelines = False
     """Whether several statements can travel in one message, so that BEGIN, COMMIT and writes whose count nobody asks
     for cost no round trip of their own."""

@@ -67,11 +67,10 @@ class PostgresqlDialect(Dialect):
     """Connections are in autocommit mode, so that a single statement is a transaction in one round trip."""
 
     name = "postgresql"
-    vectors = True
     paramstyle = "pyformat"
     now = "clock_timestamp()"
     moment = "statement_timestamp()"
-    capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True)
+    capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True, vectors=True)
     BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
     # Rows travel as one JSON parameter: one statement for any number of them, prepared once.

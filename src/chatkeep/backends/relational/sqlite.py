@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from chatkeep import config
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
 from chatkeep.backends.relational.backend import RelationalBackend
@@ -39,7 +41,7 @@ class SqliteDialect(Dialect):
     """RETURNING is not used, so any SQLite of the last years works; 3.35 is required all the same and tested from."""
 
     name = "sqlite"
-    vectors = True
+    capabilities = msgspec.structs.replace(CAPABILITIES, vectors=True)
     paramstyle = "named"
     now = moment = ":now"
     binds_now = True

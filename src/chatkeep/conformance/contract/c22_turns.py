@@ -18,7 +18,7 @@ from chatkeep import (
     TurnNotStoredError,
 )
 from chatkeep.conformance.blocking import wait_for
-from chatkeep.conformance.harness import Form, Harness
+from chatkeep.conformance.harness import Form, Harness, needs
 from chatkeep.conformance.scripted import STUCK, Talk, Way
 from chatkeep.conformance.support import in_threads, texts
 
@@ -135,6 +135,7 @@ class TestC22Turns:
             number = asked.index(stored[start])
             assert stored[start + 3].text == f"It rains. {number}"
 
+    @needs("bounded_cost")
     def test_an_advised_call_costs_one_read_and_one_write(
         self, harness: Harness, repository: ChatMemoryRepository, form: Form, conversation_id: str
     ) -> None:

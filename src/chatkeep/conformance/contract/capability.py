@@ -26,6 +26,9 @@ REFUSED: dict[str, list[Callable[[ChatMemoryRepository, str], object]]] = {
         lambda repository, name: repository.append(name, said(1), ttl=dt.timedelta(hours=1)),
         lambda repository, name: repository.save_all(name, said(1), ttl=dt.timedelta(hours=1)),
     ],
+    "vectors": [
+        lambda repository, name: repository._unchecked.backend.vectors("model", None),
+    ],
     "purge": [
         lambda repository, name: repository.purge_expired(),
         lambda repository, name: repository.purge_expired(dry_run=True),
