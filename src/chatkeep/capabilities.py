@@ -43,7 +43,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     token_counts: bool = False
     """Token counts are stored with the messages, so that each message is counted once; else they are counted anew."""
     vectors: bool = False
-    """A `VectorMemory` can keep its vectors in the backend's own tables; else it needs a store, and is refused without."""
+    """A `VectorMemory` can keep vectors in the backend's own tables; else it is refused without a store."""
     bounded_cost: bool = False
     """An append and a window read cost the same in message 10 and in message 1,000,000."""
     native_async: bool = False

@@ -23,6 +23,9 @@ from chatkeep.storage.runner import Call
 from chatkeep.storage.vectors import PlacedVector, VectorTables
 from chatkeep.vectors.store import VectorHit, VectorItem
 
+ROUNDS = 4
+"""How often a store is asked again, after it was told what is gone, before fewer hits than wanted are given."""
+
 
 class Recalled(msgspec.Struct, frozen=True):
     """A message that was found: as it is stored, with its conversation, its position and its similarity (-1 to 1)."""
@@ -146,10 +149,11 @@ class StoreIndex(Index):
         self, calls: Calls, conversation_id: str | None, vector: Sequence[float], top_k: int, threshold: float
     ) -> Steps[list[Recalled]]:
         starts: dict[str, int] = {}
-        while True:
+        found: list[Recalled] = []
+        for _ in range(ROUNDS):
             search = functools.partial(self._store.search, calls.owner, conversation_id, vector, top_k, threshold)
             hits: Sequence[VectorHit] = yield Ask(search)
-            found: list[Recalled] = []
+            found = []
             gone: dict[str, list[int]] = {}
             for hit in hits:
                 name = hit.conversation_id
@@ -163,7 +167,8 @@ class StoreIndex(Index):
             for name, positions in gone.items():
                 yield Ask(self._store.remove, calls.owner, name, positions)
             if not gone:
-                return found
+                break
+        return found
 
     def delete(self, calls: Calls, conversation_id: str) -> Steps[None]:
         yield Ask(self._store.remove, calls.owner, conversation_id, None)
