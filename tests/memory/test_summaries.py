@@ -16,13 +16,13 @@ from chatkeep import (
     open_async_repository,
     open_repository,
 )
+from chatkeep.conformance.prompts import problems
 from chatkeep.memory import (
     AsyncSummarizingChatMemory,
     HeuristicTokenCountEstimator,
     MessageWindowChatMemory,
     SummarizingChatMemory,
 )
-from tests.memory.validator import problems
 
 
 class Summarizer:

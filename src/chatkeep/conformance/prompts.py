@@ -6,8 +6,8 @@ right after it, and every tool_result answers a tool_use of the message right be
 message; no message and no text block is empty or white space; an assistant message doesn't end with thinking.
 
 OpenAI (https://platform.openai.com/docs/api-reference/chat/create): an assistant message with tool_calls is followed by
-tool messages that respond to each tool_call_id, and a tool message stands only there; an assistant message without calls has
-content.
+tool messages that respond to each tool_call_id, and a tool message stands only there; an assistant message has content
+or calls.
 """
 
 from __future__ import annotations
