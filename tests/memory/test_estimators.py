@@ -16,9 +16,9 @@ EXACT = OpenAiTokenCountEstimator()
 ORDINARY = {
     "English": "The log is the truth and memory is a view: writing is appending, and a window reads the newest part.",
     "German": "Das Gedächtnis ist nur eine Ansicht; was gesagt wurde, bleibt vollständig im Protokoll erhalten.",
-    "French": "La mémoire n’est qu’une vue : ce qui a été dit reste tout entier dans le journal des échanges.",
+    "French": "La mémoire n'est qu'une vue : ce qui a été dit reste tout entier dans le journal des échanges.",
     "Russian": "Память — это только представление; всё сказанное остаётся в журнале целиком.",
-    "Chinese": "记忆只是一个视图，所有说过的话都完整地保存在日志里。",
+    "Chinese": "记忆只是一个视图。所有说过的话都完整地保存在日志里。",
     "Japanese": "記憶はただの眺めであり、話されたことはすべて記録に残ります。",
     "Korean": "기억은 하나의 보기일 뿐이며 말한 것은 모두 기록에 그대로 남습니다.",
     "Arabic": "الذاكرة مجرد عرض، وكل ما قيل يبقى كاملا في السجل.",

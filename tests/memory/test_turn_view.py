@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chatkeep import Message
+from chatkeep.conformance.histories import histories
+from chatkeep.conformance.prompts import problems
 from chatkeep.memory.groups import groups_of, has_content
 from chatkeep.memory.window import Measure, Messages, Tokens, Turns, View, newest_system, turn_view
-from tests.memory.histories import histories
-from tests.memory.validator import problems
 
 CASES = int(os.environ.get("CHATKEEP_PROPERTY_CASES", "2000"))
 SLOW = settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))

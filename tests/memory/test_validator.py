@@ -3,7 +3,7 @@
 import pytest
 
 from chatkeep import Message, Text, Thinking, ToolCall, ToolResult
-from tests.memory.validator import problems
+from chatkeep.conformance.prompts import problems
 
 S = Message.system("S")
 U = Message.user("u")

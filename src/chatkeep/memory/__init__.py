@@ -3,6 +3,7 @@
 from chatkeep.memory.estimators import HeuristicTokenCountEstimator, OpenAiTokenCountEstimator
 from chatkeep.memory.memory import AsyncChatMemory, AsyncConversationMemory, ChatMemory, ConversationMemory
 from chatkeep.memory.message_window import AsyncMessageWindowChatMemory, MessageWindowChatMemory
+from chatkeep.memory.summary import AsyncSummarizingChatMemory, SummarizingChatMemory
 from chatkeep.memory.token_window import AsyncTokenWindowChatMemory, TokenWindowChatMemory
 from chatkeep.memory.tokens import TokenCountEstimator
 from chatkeep.memory.turn_window import AsyncTurnWindowChatMemory, TurnWindowChatMemory
@@ -11,6 +12,7 @@ __all__ = [
     "AsyncChatMemory",
     "AsyncConversationMemory",
     "AsyncMessageWindowChatMemory",
+    "AsyncSummarizingChatMemory",
     "AsyncTokenWindowChatMemory",
     "AsyncTurnWindowChatMemory",
     "ChatMemory",
@@ -18,6 +20,7 @@ __all__ = [
     "HeuristicTokenCountEstimator",
     "MessageWindowChatMemory",
     "OpenAiTokenCountEstimator",
+    "SummarizingChatMemory",
     "TokenCountEstimator",
     "TokenWindowChatMemory",
     "TurnWindowChatMemory",

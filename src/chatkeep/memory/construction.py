@@ -45,15 +45,12 @@ class MemoryOver(Generic[R]):
         self.on_overflow = check_choice(on_overflow, "on_overflow", "keep", "error")
         first = check_flag(always_keep_system_message_first, "always_keep_system_message_first")
         rule: Boundary = TurnBoundary() if boundary == "turn" else MessageBoundary(system_first=first)
-        if eviction == "delete" and not repository.capabilities.conditional_writes:
-            raise UnsupportedOperationError(
-                f'eviction="delete" needs conditional_writes, which the {repository.backend} backend does not offer'
-            )
+        if eviction == "delete":
+            require(repository, "conditional_writes", 'eviction="delete"')
         operations = KeepOperations if eviction == "keep" else DeleteOperations
         self._kind = kind
-        self._operations = operations(
-            Settings(self._calls, kind, rule, self.limit, on_overflow, repository._runner.retry_seconds)
-        )
+        self._settings = Settings(self._calls, kind, rule, self.limit, on_overflow, repository._runner.retry_seconds)
+        self._operations = operations(self._settings)
 
     def _calls(self) -> Calls:
         return self.repository._calls
@@ -61,6 +58,14 @@ class MemoryOver(Generic[R]):
     def __repr__(self) -> str:
         limit = "dynamic" if callable(self.limit) else self.limit
         return f"<{type(self).__name__} {self._kind.parameter}={limit} over {self.repository!r}>"
+
+
+def require(repository: ChatMemoryRepository | AsyncChatMemoryRepository, capability: str, what: str) -> None:
+    """A capability of the backend, without which the memory would only be right most of the time."""
+    if not getattr(repository.capabilities, capability):
+        raise UnsupportedOperationError(
+            f"{what} needs {capability!r}, which the {repository.backend} backend does not offer"
+        )
 
 
 def check_repository(repository: Any, form: type, name: str) -> None:

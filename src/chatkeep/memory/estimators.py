@@ -1,4 +1,4 @@
-"""Two estimators: a heuristic that needs nothing, and OpenAI's tokenizers through bpe-openai. Neither uses a network."""
+"""Two estimators without a network: a heuristic that needs nothing, and OpenAI's tokenizers through bpe-openai."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class HeuristicTokenCountEstimator:
     """An estimate from the characters of a text, with nothing to install.
 
     Measured against `o200k_base`, the tokenizer of OpenAI's models since GPT-4o: never less than two thirds of its
-    count, whatever the text; for prose, code and JSON not less. Usually it is a quarter to a half more, in scripts other
-    than Latin up to two and a half times. Other tokenizers differ: leave room. Media are counted by constants: an image 1,600, other files a token for 16 bytes and at
-    least 1,600.
+    count, whatever the text; for prose, code and JSON not less. Usually it is a quarter to a half more, in other
+    scripts than Latin up to two and a half times. Other tokenizers differ: leave room. Media are counted by constants:
+    an image 1,600, other files a token for 16 bytes and at least 1,600.
     """
 
     name = "heuristic"

@@ -130,13 +130,14 @@ def extend_context(
     counted: Counted | None = None,
     *,
     restart: bool = False,
+    expected_version: int | None = None,
 ) -> Call[int]:
     """Append messages; what left the context moves to the end. With `restart` the context begins behind all that is
     stored, and a conversation that doesn't exist is not made for no messages. Gives the version."""
     if restart:
         calls._require("context")
     change: ContextChange = "restart" if restart else "extend" if calls.capabilities.context else "ignore"
-    plain = calls._write(conversation_id, messages, None, None)
+    plain = calls._write(conversation_id, messages, expected_version, None)
     write = msgspec.structs.replace(plain, context=change, records=with_counts(plain.records, counted))
     if not write.records and not restart:
         return Call(lambda _: calls.backend.current_version(calls.owner, conversation_id), repeatable=True)

@@ -1,13 +1,13 @@
 """A strict judge of prompts, written from the published rules of two chat APIs. It shares no code with the memories.
 
-Anthropic (https://docs.anthropic.com/en/api/messages and the guides on tool use and extended thinking): the first message
+Anthropic (https://docs.anthropic.com/en/api/messages, the guides on tool use and extended thinking): the first message
 is from the user; consecutive messages of a role are merged; every tool_use is answered by a tool_result in the message
 right after it, and every tool_result answers a tool_use of the message right before; tool_results come first in their
 message; no message and no text block is empty or white space; an assistant message doesn't end with thinking.
 
-OpenAI (https://platform.openai.com/docs/api-reference/chat/create): an assistant message with tool_calls is followed by tool
-messages that respond to each tool_call_id, and a tool message stands only there; an assistant message without calls has
-content.
+OpenAI (https://platform.openai.com/docs/api-reference/chat/create): an assistant message with tool_calls is followed by
+tool messages that respond to each tool_call_id, and a tool message stands only there; an assistant message has content
+or calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from chatkeep import Media, Message, Opaque, Part, Text, Thinking, ToolCall, Too
 def problems(prompt: Sequence[Message], *, open_end: bool = False, unique_ids: bool = True) -> list[str]:
     """What a provider would refuse; `open_end`: the calls at the very end may lack results, since no user message is
     sent after them. `unique_ids`: no call id stands twice (False for histories that reuse ids)."""
-    found = [f"system message at {i}" for i, message in enumerate(prompt) if i and message.role in ("system", "developer")]
+    found = [
+        f"system message at {i}" for i, message in enumerate(prompt) if i and message.role in ("system", "developer")
+    ]
     said = [message for message in prompt if message.role not in ("system", "developer")]
     found += [f"empty system message {m.parts}" for m in prompt[:1] if m not in said and not _blocks(m)]
     if not said:

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from chatkeep import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
 SYSTEMS = ("Be brief.", "Be kind.", "")
-TEXTS = ("hello", "what is it?", "a longer text that says a little more than the others do", "ümläut 漢字 👩‍👩‍👧", " pad ")
+TEXTS = (
+    "hello",
+    "what is it?",
+    "a longer text that says a little more than the others do",
+    "ümläut 漢字 👩‍👩‍👧",
+    " pad ",
+)
 NOTHING = ("", " ", "\n\t")
 
 
