@@ -12,7 +12,9 @@ from typing import Any
 
 from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, writing
-from chatkeep.formats.openai.losses import Losses
+from chatkeep.formats.openai.shapes import NOTES
+from chatkeep.formats.openai.writing import ChatLosses
+from chatkeep.formats.shared.objects import list_of
 from chatkeep.message import Message
 
 __all__ = ["from_openai", "messages_from_openai", "messages_to_openai", "to_openai"]
@@ -41,7 +43,7 @@ def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bo
     `reasoning=False` leaves thinking out in any case: only some providers know `reasoning_content`, OpenAI does not.
     A message that needs several dicts, such as one with two tool results, is for `messages_to_openai`.
     """
-    dicts = writing.write_message(message, "", Losses(drop_unsupported, reasoning))
+    dicts = writing.write_message(message, "", ChatLosses(NOTES, drop_unsupported, reasoning=reasoning))
     if len(dicts) != 1:
         raise InvalidMessageError(f"the message makes {len(dicts)} OpenAI messages, not one; use messages_to_openai")
     return dicts[0]
@@ -49,9 +51,8 @@ def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bo
 
 def messages_from_openai(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The Messages of a list of OpenAI dicts, one for one."""
-    if isinstance(messages, (str, bytes, dict)) or not isinstance(messages, Iterable):
-        raise InvalidMessageError(f"messages: expected a list of objects, got {type(messages).__name__}")
-    return [reading.read_message(message, f"messages[{index}]", {}) for index, message in enumerate(messages)]
+    given = list_of(messages, "messages")
+    return [reading.read_message(message, f"messages[{index}]", {}) for index, message in enumerate(given)]
 
 
 def messages_to_openai(
@@ -62,7 +63,7 @@ def messages_to_openai(
     A message with several tool results, or with results beside other parts, becomes several dicts: one of role
     "tool" per result, in the order of the parts. With `drop_unsupported` a message of which nothing is left makes none.
     """
-    losses = Losses(drop_unsupported, reasoning)
+    losses = ChatLosses(NOTES, drop_unsupported, reasoning=reasoning)
     return [
         made
         for index, message in enumerate(messages)
