@@ -62,6 +62,15 @@ def take_or_note(data: Json, key: str, kind: type, path: str) -> Any:
     return take_or_leave(data, key, kind, path)
 
 
+def put(made: Json, noted: Json, key: str, value: Any, empty: Any) -> None:
+    """Write a field that `take_or_note` read: an empty one may be noted as null or as missing."""
+    if value == empty and key in noted and noted[key] in (None, MISSING):
+        if noted.pop(key) is None:
+            made[key] = None
+    else:
+        made[key] = value
+
+
 def take_filled_list(data: Json, key: str, path: str) -> list[Any]:
     """The elements of an optional list. An empty one and a null stay where they are."""
     check_optional(data, key, list, path)
