@@ -14,7 +14,7 @@ from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.anthropic import reading, shapes
 from chatkeep.formats.anthropic.writing import BlockLosses, content_form, write_blocks, write_message
 from chatkeep.formats.shared.losses import HINT
-from chatkeep.formats.shared.objects import Json, list_of
+from chatkeep.formats.shared.objects import Json, given, list_of
 from chatkeep.message import Message
 
 __all__ = ["from_anthropic", "messages_from_anthropic", "messages_to_anthropic", "to_anthropic"]
@@ -33,8 +33,7 @@ def from_anthropic(
     `metadata` have no place in the format: give those of a message that came from here.
     Raises InvalidMessageError (or UnstorableValueError for what is no JSON) with the path of what is wrong.
     """
-    given = {"id": id, "created_at": created_at, "metadata": metadata}
-    return reading.read_message(message, "message", {key: value for key, value in given.items() if value is not None})
+    return reading.read_message(message, "message", given(id=id, created_at=created_at, metadata=metadata))
 
 
 def to_anthropic(message: Message, *, drop_unsupported: bool = False, reply_fields: bool = True) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from chatkeep.formats.shared.objects import (
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from chatkeep.storage.jsontext import dump_json
 
-notes = shapes.NOTES.extra
+notes = shapes.NOTES.holding
 
 
 def read_message(message: Any, path: str, fields: Json) -> Message:

@@ -16,7 +16,7 @@ from chatkeep.formats.langchain4j.reading import read_message
 from chatkeep.formats.langchain4j.shapes import NOTES
 from chatkeep.formats.langchain4j.writing import write_message
 from chatkeep.formats.shared.losses import HINT, Losses
-from chatkeep.formats.shared.objects import list_of
+from chatkeep.formats.shared.objects import given, list_of
 from chatkeep.message import Message
 
 __all__ = ["from_langchain4j", "messages_from_langchain4j", "messages_to_langchain4j", "to_langchain4j"]
@@ -30,8 +30,7 @@ def from_langchain4j(
     `id` and `created_at` have no place in the format: give those of a message that came from here.
     Raises InvalidMessageError (or UnstorableValueError for what is no JSON) with the path of what is wrong.
     """
-    given = {"id": id, "created_at": created_at}
-    return read_message(message, "message", {key: value for key, value in given.items() if value is not None})
+    return read_message(message, "message", given(id=id, created_at=created_at))
 
 
 def to_langchain4j(message: Message, *, drop_unsupported: bool = False) -> dict[str, Any]:

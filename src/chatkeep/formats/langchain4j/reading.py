@@ -10,7 +10,7 @@ from chatkeep.formats.shared.encodings import from_base64, linked_image_type
 from chatkeep.formats.shared.objects import Json, message_at, object_at, take, take_or_leave, take_or_note
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-notes = shapes.NOTES.extra
+notes = shapes.NOTES.holding
 
 
 def read_message(message: Any, path: str, fields: Json) -> Message:

@@ -14,7 +14,7 @@ from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, writing
 from chatkeep.formats.openai.shapes import NOTES
 from chatkeep.formats.openai.writing import ChatLosses
-from chatkeep.formats.shared.objects import list_of
+from chatkeep.formats.shared.objects import given, list_of
 from chatkeep.message import Message
 
 __all__ = ["from_openai", "messages_from_openai", "messages_to_openai", "to_openai"]
@@ -32,7 +32,7 @@ def from_openai(
     `id`, `created_at` and `metadata` have no place in OpenAI's format: give those of a message that came from here.
     Raises InvalidMessageError (or UnstorableValueError for what is no JSON) with the path of what is wrong.
     """
-    return reading.read_message(message, "message", _given(id=id, created_at=created_at, metadata=metadata))
+    return reading.read_message(message, "message", given(id=id, created_at=created_at, metadata=metadata))
 
 
 def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bool = True) -> dict[str, Any]:
@@ -51,8 +51,10 @@ def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bo
 
 def messages_from_openai(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The Messages of a list of OpenAI dicts, one for one."""
-    given = list_of(messages, "messages")
-    return [reading.read_message(message, f"messages[{index}]", {}) for index, message in enumerate(given)]
+    return [
+        reading.read_message(message, f"messages[{index}]", {})
+        for index, message in enumerate(list_of(messages, "messages"))
+    ]
 
 
 def messages_to_openai(
@@ -69,7 +71,3 @@ def messages_to_openai(
         for index, message in enumerate(messages)
         for made in writing.write_message(message, f"messages[{index}].", losses)
     ]
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -20,7 +20,7 @@ from chatkeep.formats.shared.objects import (
 )
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-notes = shapes.NOTES.extra
+notes = shapes.NOTES.holding
 
 
 def read_items(items: Any, path: str) -> list[Message]:
@@ -28,7 +28,7 @@ def read_items(items: Any, path: str) -> list[Message]:
     read: list[Message] = []
     spoken: list[Part] = []
     for index, item in enumerate(list_of(items, path, "a list of items")):
-        found = _read_item(item, f"{path}[{index}]")
+        found = _read_item(item, f"{path}[{index}]", goes_on=bool(spoken) and shapes.kind_of(spoken[-1]) == "message")
         if not isinstance(found, Message):
             spoken += found
             continue
@@ -39,8 +39,8 @@ def read_items(items: Any, path: str) -> list[Message]:
     return [*read, Message("assistant", tuple(spoken))] if spoken else read
 
 
-def _read_item(item: Any, path: str) -> Message | list[Part]:
-    """A Message, or parts of what the model says."""
+def _read_item(item: Any, path: str, *, goes_on: bool) -> Message | list[Part]:
+    """A Message, or parts of what the model says; `goes_on`: these would go on with the message item before."""
     rest = message_at(item, path)
     # A message may go without its type.
     kind = rest.get("type", "message" if "role" in rest else None)
@@ -48,7 +48,7 @@ def _read_item(item: Any, path: str) -> Message | list[Part]:
         found = f"expected str, got {json_type(kind)}" if "type" in rest else "missing"
         raise InvalidMessageError(f"{path}.type: {found}")
     if kind == "message":
-        return _read_message(item, rest, path)
+        return _read_message(item, rest, path, goes_on)
     del rest["type"]
     if kind in shapes.CALLS:
         return [read_call(kind, rest, path)]
@@ -60,7 +60,7 @@ def _read_item(item: Any, path: str) -> Message | list[Part]:
     return Message("tool", (part,)) if shapes.answers(kind) else [part]
 
 
-def _read_message(item: Any, rest: Json, path: str) -> Message | list[Part]:
+def _read_message(item: Any, rest: Json, path: str, goes_on: bool) -> Message | list[Part]:
     role = take(rest, "role", str, path)
     if role not in shapes.ROLES:
         raise InvalidMessageError(f"{path}.role: expected one of {', '.join(shapes.ROLES)}, got {role!r:.40}")
@@ -77,7 +77,7 @@ def _read_message(item: Any, rest: Json, path: str) -> Message | list[Part]:
         return Message(role, tuple(parts), extra=notes(rest))
     if not parts or isinstance(parts[0], Opaque):  # an Opaque has no place for the rest of the item
         return [Opaque(shapes.OPAQUE_ITEM, item)]
-    return [_begins(parts[0], rest), *parts[1:]]
+    return [_begins(parts[0], rest), *parts[1:]] if rest or goes_on else parts
 
 
 def _begins(part: Part, rest: Json) -> Part:

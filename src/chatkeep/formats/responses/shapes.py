@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatkeep.formats.shared.losses import Notes
-from chatkeep.message import Media
+from chatkeep.message import Media, Opaque, Part, Text, Thinking
 
 ITEM = "openai-responses.item"
 """The key in `extra` of the part with which an item of several parts begins: the item's other fields."""
@@ -39,3 +39,12 @@ def text_type(role: str) -> str:
 def media_type(media: Media) -> str:
     """The type of content part that a Media becomes unless its notes say otherwise."""
     return "input_image" if media.mime_type.startswith("image/") else "input_file"
+
+
+def kind_of(part: Part) -> str:
+    """The kind of item that a part of what the model says belongs to; "item" where it is one by itself."""
+    if isinstance(part, Thinking):
+        return "reasoning"
+    if isinstance(part, Text | Media) or (isinstance(part, Opaque) and part.type == OPAQUE_CONTENT):
+        return "message"
+    return "item"

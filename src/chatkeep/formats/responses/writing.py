@@ -69,15 +69,15 @@ def _write_spoken(run: list[Placed], losses: Losses) -> list[Json]:
         goes_on = (
             bool(groups)
             and shapes.ITEM not in getattr(part, "extra", {})
-            and _kind(part) in ("reasoning", "message")
-            and _kind(part) == _kind(groups[-1][0][1])
+            and shapes.kind_of(part) in ("reasoning", "message")
+            and shapes.kind_of(part) == shapes.kind_of(groups[-1][0][1])
         )
         if goes_on:
             groups[-1].append(item)
         else:
             groups.append([item])
     for group in groups:
-        kind = _kind(group[0][1])
+        kind = shapes.kind_of(group[0][1])
         if kind == "message":
             items += _write_said(group, losses)
         elif kind == "reasoning":
@@ -85,14 +85,6 @@ def _write_spoken(run: list[Placed], losses: Losses) -> list[Json]:
         else:
             items += written(group, _write_item, losses)
     return items
-
-
-def _kind(part: Part) -> str:
-    if isinstance(part, Thinking):
-        return "reasoning"
-    if isinstance(part, Text | Media) or (isinstance(part, Opaque) and part.type == shapes.OPAQUE_CONTENT):
-        return "message"
-    return "item"
 
 
 def _write_said(group: list[Placed], losses: Losses) -> list[Json]:

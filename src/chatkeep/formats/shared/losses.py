@@ -26,7 +26,7 @@ class Notes:
     more: Collection[str] = ()
     """Further keys in `extra` that belong to the format."""
 
-    def extra(self, rest: Json) -> Json:
+    def holding(self, rest: Json) -> Json:
         """The `extra` for the rest of an object."""
         return {self.key: rest} if rest else {}
 

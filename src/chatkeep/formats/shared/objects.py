@@ -13,6 +13,11 @@ MISSING = "missing"
 """In a note, for a field that can't hold this text: the field wasn't there."""
 
 
+def given(**fields: Any) -> Json:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def message_at(value: Any, path: str) -> Json:
     """A checked deep copy of the object of a message."""
     if type(value) is not dict:

@@ -61,9 +61,9 @@ def _read_row(rest: Json, role: str, path: str, position: int) -> tuple[Message,
     if "content" not in rest:
         raise InvalidMessageError(f"{path}.content: missing")
     content = take_or_leave(rest, "content", str, path)
-    _check_number(rest, "timestamp", path, or_text=True)
-    _check_number(rest, "sequence_id", path)
-    fields = {}
+    _check_number(rest, "timestamp", path, (int, str))
+    _check_number(rest, "sequence_id", path, (int,))
+    fields: Json = {}
     moment = shapes.parse_timestamp(rest.get("timestamp"))
     if moment is not None and moment >= EARLIEST:
         fields["created_at"] = moment
@@ -76,17 +76,19 @@ def _read_row(rest: Json, role: str, path: str, position: int) -> tuple[Message,
         del rest["sequence_id"]
     following = 1 + (given if type(given) is int else position)
     parts = () if content is None else (Text(content),)
-    return Message(role, parts, extra=shapes.ROWS.extra(rest), **fields), following
+    return Message(role, parts, extra=shapes.ROWS.holding(rest), **fields), following
 
 
-def _check_number(data: Json, key: str, path: str, *, or_text: bool = False) -> None:
+def _check_number(data: Json, key: str, path: str, kinds: tuple[type, ...]) -> None:
     value = data.get(key)
-    if value is not None and type(value) is not int and not (or_text and type(value) is str):
-        wanted = "int or str" if or_text else "int"
+    if value is not None and type(value) not in kinds:
+        wanted = " or ".join(one.__name__ for one in kinds)
         raise InvalidMessageError(f"{path}.{key}: expected {wanted}, got {json_type(value)}")
 
 
 def _read_document(rest: Json, role: str, path: str) -> Message:
+    _check_number(rest, "timestamp", path, (int, float))
+    rest.setdefault("timestamp", shapes.ABSENT)
     metadata = take_or_note(rest, "metadata", dict, path)
     content = take_or_leave(rest, "content", str, path)
     parts: list[Part] = []
@@ -99,7 +101,7 @@ def _read_document(rest: Json, role: str, path: str) -> Message:
     for key, read in (("media", read_media), ("toolCalls", _read_call), ("toolResponses", _read_response)):
         found = take_filled_list(rest, key, path)
         parts += [read(item, f"{path}.{key}[{index}]") for index, item in enumerate(found)]
-    return Message(role, tuple(parts), metadata=metadata or {}, extra=shapes.DOCUMENTS.extra(rest))
+    return Message(role, tuple(parts), metadata=metadata or {}, extra=shapes.DOCUMENTS.holding(rest))
 
 
 def _read_call(call: Any, path: str) -> ToolCall:
@@ -109,13 +111,13 @@ def _read_call(call: Any, path: str) -> ToolCall:
     elif take(rest, "type", str, path) != shapes.CALL_TYPE:
         rest["type"] = call["type"]
     call_id, name = take(rest, "id", str, path), take(rest, "name", str, path)
-    return ToolCall(call_id, name, take(rest, "arguments", str, path), shapes.DOCUMENTS.extra(rest))
+    return ToolCall(call_id, name, take(rest, "arguments", str, path), shapes.DOCUMENTS.holding(rest))
 
 
 def _read_response(response: Any, path: str) -> ToolResult:
     rest = object_at(response, path)
     call_id, name = take(rest, "id", str, path), take_or_leave(rest, "name", str, path)
-    return ToolResult(call_id, take(rest, "responseData", str, path), name, extra=shapes.DOCUMENTS.extra(rest))
+    return ToolResult(call_id, take(rest, "responseData", str, path), name, extra=shapes.DOCUMENTS.holding(rest))
 
 
 def read_media(media: Any, path: str) -> Media | Opaque:
@@ -128,7 +130,7 @@ def read_media(media: Any, path: str) -> Media | Opaque:
         del rest["dataType"]
         data = from_base64(text)
         if data is not None:
-            return Media(mime_type, data, name=name, extra=shapes.DOCUMENTS.extra(rest))
+            return Media(mime_type, data, name=name, extra=shapes.DOCUMENTS.holding(rest))
     elif type(text) is str:
-        return Media(mime_type, url=text, name=name, extra=shapes.DOCUMENTS.extra(rest))
+        return Media(mime_type, url=text, name=name, extra=shapes.DOCUMENTS.holding(rest))
     return Opaque(shapes.OPAQUE_MEDIA, media)

@@ -48,7 +48,9 @@ def write_documents(messages: Iterable[Message], conversation_id: str | None, lo
     def finish(document: Json, message: Message, noted: Json) -> None:
         nonlocal last
         put(document, noted, "metadata", values.copied_object(message.metadata, "metadata"), {})
-        if "timestamp" not in noted:
+        if noted.get("timestamp", "") is shapes.ABSENT:
+            del noted["timestamp"]
+        elif "timestamp" not in noted:
             # Documents are sorted by it, so it may not stand still.
             document["timestamp"] = max(last + 1, shapes.milliseconds(message.created_at))
         given = {**document, **noted}.get("timestamp")
