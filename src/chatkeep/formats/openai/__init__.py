@@ -14,6 +14,7 @@ from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, writing
 from chatkeep.formats.openai.shapes import NOTES
 from chatkeep.formats.openai.writing import ChatLosses
+from chatkeep.formats.shared.losses import HINT
 from chatkeep.formats.shared.objects import given, list_of
 from chatkeep.message import Message
 
@@ -58,14 +59,15 @@ def messages_from_openai(messages: Iterable[dict[str, Any]]) -> list[Message]:
 
 
 def messages_to_openai(
-    messages: Iterable[Message], *, drop_unsupported: bool = False, reasoning: bool = True
+    messages: Iterable[Message], *, drop_unsupported: bool = False, reasoning: bool = True, hint: str = HINT
 ) -> list[dict[str, Any]]:
     """The OpenAI dicts of some Messages, in order, with the options of `to_openai`.
 
     A message with several tool results, or with results beside other parts, becomes several dicts: one of role
     "tool" per result, in the order of the parts. With `drop_unsupported` a message of which nothing is left makes none.
+    `hint` ends the texts of refusals.
     """
-    losses = ChatLosses(NOTES, drop_unsupported, reasoning=reasoning)
+    losses = ChatLosses(NOTES, drop_unsupported, hint, reasoning)
     return [
         made
         for index, message in enumerate(messages)
