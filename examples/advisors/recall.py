@@ -9,7 +9,7 @@ from chatkeep.vectors import VectorMemory
 from models import scripted
 
 SAID = ["My dog is called Rex.", "The weather is fine.", "I like green tea.", "What was my dog called?"]
-WORDS = "my dog is called rex the weather fine i like green tea what was".split()
+WORDS = ["my", "dog", "is", "called", "rex", "the", "weather", "fine", "i", "like", "green", "tea", "what", "was"]
 
 answers = scripted("A good name.", "Enjoy it!", "Which one?", "Rex.")
 # answers = openai(OpenAI(), "a model's name")

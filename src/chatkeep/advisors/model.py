@@ -116,6 +116,7 @@ def chunks_of(output: object) -> Iterator[object]:
         return iter(output)
     what = type(output).__name__
     if isinstance(output, (Awaitable, AsyncIterable)):
+        close(output)  # a coroutine that nobody awaits
         raise InvalidAnswerError(f"the model is asynchronous (it gave a {what}): use acall or astream")
     raise InvalidAnswerError(f"the model gave a {what}; expected a Message, a str or an iterable of chunks")
 
