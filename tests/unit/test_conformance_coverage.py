@@ -31,8 +31,6 @@ HARNESSES: tuple[type[Harness], ...] = (
 
 RULES = range(1, 25)
 ELSEWHERE = {
-    5: "a window is a valid prompt: of memories, not of repositories",
-    6: "token budgets: of memories, not of repositories",
     22: "a turn is a unit: of advisors, not of repositories",
 }
 """Rules of the contract that a repository can't keep or break."""
