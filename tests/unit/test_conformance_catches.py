@@ -7,11 +7,12 @@ from hypothesis.internal.conjecture import engine
 
 from chatkeep.conformance.suite import CLASSES
 from tests.conformance import inprocess_harness
-from tests.unit import mutant_advisors, mutant_contents, mutant_surroundings
+from tests.unit import mutant_advisors, mutant_contents, mutant_memories, mutant_surroundings
 from tests.unit.mutants import MUTANTS, Mutant, rules
 
 assert mutant_advisors
 assert mutant_contents
+assert mutant_memories
 assert mutant_surroundings  # their import fills MUTANTS
 
 pytest_plugins = ["pytester"]

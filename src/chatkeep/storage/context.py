@@ -61,19 +61,21 @@ class Context:
         """
         counts: dict[str, int] = {}
         fresh: dict[int, int] = {}
-        stored = zip(self.records, self.messages, strict=True)
-        pairs = (
-            list(stored)
-            if self.system_record is None or self.system is None
-            else [*stored, (self.system_record, self.system)]
-        )
-        for record, message in pairs:
+
+        def count(record: MessageRecord, message: Message) -> MessageRecord:
             if message.id in counts:
-                continue
+                return record
             if record.token_count is None or record.token_estimator != estimator:
-                record.token_count, record.token_estimator = count_message(message), estimator
-                fresh[record.position] = record.token_count
-            counts[message.id] = record.token_count
+                tokens = count_message(message)
+                # A copy: the record may be the backend's own.
+                record = msgspec.structs.replace(record, token_count=tokens, token_estimator=estimator)
+                fresh[record.position] = tokens
+            counts[message.id] = record.token_count or 0
+            return record
+
+        self.records = [count(*pair) for pair in zip(self.records, self.messages, strict=True)]
+        if self.system_record is not None and self.system is not None:
+            self.system_record = count(self.system_record, self.system)
         return counts, fresh
 
     def _decoded(self, records: Iterable[MessageRecord]) -> list[Message]:

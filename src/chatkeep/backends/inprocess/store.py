@@ -9,45 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
+from chatkeep.backends.inprocess.space import CAPABILITIES, Space, Stored
 from chatkeep.errors import ConcurrentChangeError
-from chatkeep.forking import Lock
 from chatkeep.storage.backend import SYSTEM_ROLES, Backend, DirectoryKey, Write, message_id_taken
 from chatkeep.storage.codec import same_content
 from chatkeep.storage.record import UNSET, ContextRecord, ConversationRecord, MessageRecord, Purged, Unset
-
-CAPABILITIES = Capabilities(
-    max_message_bytes=MAX_MESSAGE_BYTES,
-    atomic_replace=True,
-    concurrent_appends=True,
-    conditional_writes=True,
-    stable_positions=True,
-    conversation_metadata=True,
-    ttl=True,
-    purge=True,
-    context=True,
-    token_counts=True,
-    bounded_cost=True,
-)
-
-
-class _Conversation(msgspec.Struct):
-    record: ConversationRecord
-    messages: dict[str, MessageRecord] = {}
-    """By message id, in the order of positions: dicts keep the order of insertion."""
-    context_start: int = 0
-    system_id: str = ""
-    """Of the newest system message that was stored; `""` where none was."""
-
-
-class Space:
-    """What repositories of one name share."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.conversations: dict[tuple[str, str], _Conversation] = {}
-        # One row of numbers for versions and positions of all conversations: none is ever used again.
-        self.numbers = itertools.count(1)
 
 
 class InProcessBackend(Backend):
@@ -104,7 +70,7 @@ class InProcessBackend(Backend):
             rows = {new_row.message_id: self._placed(new_row, expires_at) for new_row in new}
             system = _newest_system(rows.values())
             if conversation is None:
-                self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows, 0, system)
+                self._space.conversations[write.owner, write.conversation_id] = Stored(record, rows, 0, system)
             else:
                 for message_id in rows.keys() & conversation.messages.keys():
                     del conversation.messages[message_id]  # expired or outside of the context: it goes to the end
@@ -129,7 +95,7 @@ class InProcessBackend(Backend):
                 rows[new_row.message_id] = self._placed(new_row, earlier.expires_at if earlier else expires_at)
             system = _newest_system(rows.values())
             start = 0 if conversation is None else conversation.context_start
-            self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows, start, system)
+            self._space.conversations[write.owner, write.conversation_id] = Stored(record, rows, start, system)
             return record.version
 
     def store_token_counts(self, owner: str, conversation_id: str, estimator: str, counts: dict[int, int]) -> None:
@@ -258,10 +224,10 @@ class InProcessBackend(Backend):
 
     # --- steps; the caller holds the lock ---
 
-    def _get(self, owner: str, conversation_id: str) -> _Conversation | None:
+    def _get(self, owner: str, conversation_id: str) -> Stored | None:
         return self._space.conversations.get((owner, conversation_id))
 
-    def _changed(self, write: Write, conversation: _Conversation | None) -> ConversationRecord:
+    def _changed(self, write: Write, conversation: Stored | None) -> ConversationRecord:
         """The conversation's record after the write, not yet in its place."""
         if conversation is not None:
             return self._touched(conversation.record)
@@ -276,7 +242,7 @@ class InProcessBackend(Backend):
     def _placed(self, record: MessageRecord, expires_at: dt.datetime | None) -> MessageRecord:
         return msgspec.structs.replace(record, position=next(self._space.numbers), expires_at=expires_at)
 
-    def _unstored(self, conversation: _Conversation, write: Write, context_start: int) -> list[MessageRecord]:
+    def _unstored(self, conversation: Stored, write: Write, context_start: int) -> list[MessageRecord]:
         earlier = (conversation.messages.get(record.message_id) for record in write.records)
         stored = {record.message_id: record for record in _live(record for record in earlier if record is not None)}
         for record in write.records:
@@ -293,7 +259,7 @@ class InProcessBackend(Backend):
             if record.message_id not in stored or not stays(stored[record.message_id])
         ]
 
-    def _check_version(self, write: Write, conversation: _Conversation | None) -> None:
+    def _check_version(self, write: Write, conversation: Stored | None) -> None:
         actual = 0 if conversation is None else conversation.record.version
         if write.expected_version is not None and write.expected_version != actual:
             raise ConcurrentChangeError(write.conversation_id, expected=write.expected_version, actual=actual)
@@ -319,7 +285,7 @@ def _live(records: Iterable[MessageRecord]) -> Iterator[MessageRecord]:
     return (record for record in records if record.expires_at is None or record.expires_at > now)
 
 
-def _counted(conversation: _Conversation) -> ConversationRecord:
+def _counted(conversation: Stored) -> ConversationRecord:
     return msgspec.structs.replace(
         conversation.record, message_count=sum(1 for _ in _live(conversation.messages.values()))
     )

@@ -80,7 +80,7 @@ class TestC05ValidPrompt:
         @given(log=histories(), limit=st.integers(1, 12))
         def check(log: list[Message], limit: int) -> None:
             conversation_id = new_id()
-            repository.append(conversation_id, log)
+            memory_over(repository, "MessageWindowChatMemory").add(conversation_id, *log)
             system = newest_system(log, None)
             for name, measure in (("MessageWindowChatMemory", Messages()), ("TurnWindowChatMemory", Turns())):
                 expected = turn_view(log, system, limit, measure)
