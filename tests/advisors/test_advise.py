@@ -119,7 +119,15 @@ def test_the_forms_do_not_mix(memory: MessageWindowChatMemory) -> None:
 
 def test_every_form_of_an_answer(memory: MessageWindowChatMemory) -> None:
     whole = Message.assistant("Hi")
-    answers: list[Any] = [Message.assistant("Hi"), "Hi", ["H", "i"], [whole], iter(["Hi"]), ["H", Thinking("hm"), "i"], Text("Hi")]
+    answers: list[Any] = [
+        Message.assistant("Hi"),
+        "Hi",
+        ["H", "i"],
+        [whole],
+        iter(["Hi"]),
+        ["H", Thinking("hm"), "i"],
+        Text("Hi"),
+    ]
     advised = advise(lambda _: answers.pop(0), MessageChatMemoryAdvisor(memory))
     while answers:
         answer = advised.call(Message.user("?"), conversation_id="one")
