@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS chat_message (
     content          LONGTEXT     NOT NULL,          -- the readable text
     body             LONGTEXT,                       -- JSON of what content doesn't hold; null for plain text
     token_count      INT,
+    token_estimator  VARCHAR(64),                    -- who counted: name and version
     created_at       DATETIME(6)  NOT NULL,
     expires_at       DATETIME(6),
     PRIMARY KEY (conversation_key, position),

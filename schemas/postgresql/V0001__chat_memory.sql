@@ -45,6 +45,7 @@ CREATE TABLE chat_message (
     content          text        NOT NULL,           -- the readable text
     body             text,                           -- JSON of what content doesn't hold; null for plain text
     token_count      integer,
+    token_estimator  text,                           -- who counted: name and version
     created_at       timestamptz NOT NULL,
     expires_at       timestamptz,
     CONSTRAINT chat_message_pkey PRIMARY KEY (conversation_key, position),

@@ -46,6 +46,7 @@ CREATE TABLE chat_message (
     content          TEXT    NOT NULL,               -- the readable text
     body             TEXT,                           -- JSON of what content doesn't hold; null for plain text
     token_count      INTEGER,
+    token_estimator  TEXT,                           -- who counted: name and version
     created_at       TEXT    NOT NULL,
     expires_at       TEXT,
     CONSTRAINT chat_message_pkey PRIMARY KEY (conversation_key, position),

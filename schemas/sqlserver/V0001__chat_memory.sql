@@ -62,6 +62,7 @@ CREATE TABLE chat_message (
     content          NVARCHAR(MAX) NOT NULL,             -- the readable text
     body             NVARCHAR(MAX) NULL,                 -- JSON of what content doesn't hold; null for plain text
     token_count      INT           NULL,
+    token_estimator  NVARCHAR(64)  NULL,                 -- who counted: name and version
     created_at       DATETIME2(6)  NOT NULL,
     expires_at       DATETIME2(6)  NULL,
     CONSTRAINT chat_message_pkey PRIMARY KEY CLUSTERED (conversation_key, position),

@@ -9,6 +9,8 @@ from chatkeep.errors import (
     ConfigurationError,
     ContentionError,
     ConversationNotFoundError,
+    EmbeddingError,
+    InvalidAnswerError,
     InvalidConversationIdError,
     InvalidMessageError,
     InvalidOwnerError,
@@ -22,8 +24,10 @@ from chatkeep.errors import (
     StorageError,
     StorageTimeoutError,
     StoredDataError,
+    TurnNotStoredError,
     UnstorableValueError,
     UnsupportedOperationError,
+    WindowOverflowError,
 )
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from chatkeep.opening import open_async_repository, open_repository
@@ -43,7 +47,9 @@ __all__ = [
     "ContentionError",
     "Conversation",
     "ConversationNotFoundError",
+    "EmbeddingError",
     "HistoryEntry",
+    "InvalidAnswerError",
     "InvalidConversationIdError",
     "InvalidMessageError",
     "InvalidOwnerError",
@@ -67,8 +73,10 @@ __all__ = [
     "Thinking",
     "ToolCall",
     "ToolResult",
+    "TurnNotStoredError",
     "UnstorableValueError",
     "UnsupportedOperationError",
+    "WindowOverflowError",
     "open_async_repository",
     "open_repository",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -40,7 +41,12 @@ class AsyncChatMemoryRepository(RepositoryBase[AsyncRunner]):
         return await self._run(self._calls.save_all(conversation_id, messages, expected_version, ttl))
 
     async def delete_by_conversation_id(self, conversation_id: str) -> bool:
-        return await self._run(self._calls.delete_by_conversation_id(conversation_id))
+        deleted = await self._run(self._calls.delete_by_conversation_id(conversation_id))
+        for store in self._vector_stores:
+            removed = store.remove(self.owner, conversation_id, None)
+            if inspect.isawaitable(removed):
+                await removed
+        return deleted
 
     async def append(
         self,

@@ -37,6 +37,13 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """`purge_expired` and `purge_idle` delete physically; else they are refused."""
     native_expiry: bool = False
     """The engine removes expired messages by itself, without a purge."""
+    context: bool = False
+    """The start of a conversation's context is stored: a memory with `eviction="keep"` can `clear` and `set` without
+    deleting anything; else they are refused."""
+    token_counts: bool = False
+    """Token counts are stored with the messages, so that each message is counted once; else they are counted anew."""
+    vectors: bool = False
+    """A `VectorMemory` can keep vectors in the backend's own tables; else it is refused without a store."""
     bounded_cost: bool = False
     """An append and a window read cost the same in message 10 and in message 1,000,000."""
     native_async: bool = False

@@ -9,6 +9,10 @@
     ├── InvalidOwnerError               ValueError
     ├── ConversationNotFoundError       LookupError
     ├── ConcurrentChangeError           `expected_version` is stale
+    ├── InvalidAnswerError              TypeError: a model gave what is no answer
+    ├── TurnNotStoredError              a model answered, and the turn could not be stored; holds it
+    ├── EmbeddingError                  ValueError: an embedding function gave what can't be used
+    ├── WindowOverflowError             a memory's least view is over its limit, with on_overflow="error"
     ├── RepositoryClosedError           used after close()
     ├── StoredDataError                 a stored row can't be read
     ├── UnsupportedOperationError       the backend declares that it can't do this
@@ -107,6 +111,47 @@ class ConcurrentChangeError(ChatkeepError):
         self.conversation_id = conversation_id
         self.expected = expected
         self.actual = actual
+
+
+class WindowOverflowError(ChatkeepError):
+    """Even the least view of a conversation (system, newest user message, last group) is over the memory's limit.
+
+    Raised by `get` of a memory with `on_overflow="error"`. `size` and `limit` are in `unit`: "messages" or "tokens".
+    """
+
+    def __init__(self, conversation_id: str, *, size: int, limit: int, unit: str) -> None:
+        super().__init__(
+            f"conversation {conversation_id!r}: the least view takes {size:,} {unit}, the limit is {limit:,}; "
+            f'raise the limit, shorten the newest messages, or send it all the same with on_overflow="keep"'
+        )
+        self.conversation_id = conversation_id
+        self.size = size
+        self.limit = limit
+        self.unit = unit
+
+
+class InvalidAnswerError(ChatkeepError, TypeError):
+    """A model that advisors stand around gave what is no Message, text or chunk, or nothing at all."""
+
+
+class TurnNotStoredError(ChatkeepError):
+    """The model answered, and then the turn could not be stored; what failed is the `__cause__`.
+
+    `messages` is the whole turn. `memory.add(conversation_id, *error.messages)` stores it, also where it may have been
+    stored already: the same message ids are stored once.
+    """
+
+    def __init__(self, conversation_id: str, messages: tuple[Any, ...]) -> None:
+        super().__init__(
+            f"the model answered, but the turn could not be stored in conversation {conversation_id!r}; "
+            f"add this error's messages to the memory again"
+        )
+        self.conversation_id = conversation_id
+        self.messages = messages
+
+
+class EmbeddingError(ChatkeepError, ValueError):
+    """An embedding function gave another number of vectors than texts, another dimension than before, or no numbers."""
 
 
 class RepositoryClosedError(ChatkeepError):

@@ -31,6 +31,8 @@ class RepositoryBase(Generic[R]):
         self._runner = runner
         self._root = root
         self._closed = False
+        self._vector_stores: list[Any] = [] if root is None else root._vector_stores
+        """Stores of vectors elsewhere, which forget a conversation that is deleted here."""
 
     @property
     def _calls(self) -> Calls:
@@ -68,6 +70,11 @@ class RepositoryBase(Generic[R]):
         if self.owner not in ("", owner):
             raise InvalidOwnerError(f"this handle belongs to owner {self.owner!r} and can't name another")
         return type(self)(calls, self._runner, self._root or self)
+
+    def _forget_vectors_in(self, store: Any) -> None:
+        """From now on, of all handles on these connections, a deletion is one there too."""
+        if not any(known is store for known in self._vector_stores):
+            self._vector_stores.append(store)
 
     def _check_open(self) -> None:
         if self._closed or (self._root is not None and self._root._closed):
@@ -137,7 +144,10 @@ class ChatMemoryRepository(RepositoryBase[SyncRunner]):
         Afterwards its id starts empty, with versions and positions that were never used. Idempotent: an unknown id
         gives False. Where the reply was lost and the call was repeated inside, True stands for "it is gone now".
         """
-        return self._run(self._calls.delete_by_conversation_id(conversation_id))
+        deleted = self._run(self._calls.delete_by_conversation_id(conversation_id))
+        for store in self._vector_stores:
+            store.remove(self.owner, conversation_id, None)
+        return deleted
 
     def append(
         self,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from chatkeep.backends.inprocess import plugin, store
+from chatkeep.backends.inprocess import plugin, space, store
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
 from chatkeep.conformance import Harness
 from chatkeep.conformance.harness import Injected
@@ -30,6 +30,8 @@ class InProcessHarness(Harness):
         conversation_metadata=True,
         ttl=True,
         purge=True,
+        context=True,
+        token_counts=True,
         bounded_cost=True,
     )
     shortest_ttl = dt.timedelta(milliseconds=100)
@@ -112,8 +114,8 @@ class InProcessHarness(Harness):
         with open_repository(url) as repository:
             repository.append(conversation_id, [Message.user(f"filling {n}") for n in range(messages)])
 
-    def _space(self, url: str) -> store.Space:
-        return plugin._named.setdefault(url.removeprefix("inprocess:"), store.Space())
+    def _space(self, url: str) -> space.Space:
+        return plugin._named.setdefault(url.removeprefix("inprocess:"), space.Space())
 
     def _messages(self, url: str, conversation_id: str) -> list[Any]:
         return [

@@ -13,8 +13,9 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from chatkeep import open_repository
+from chatkeep.migrations.runner import migrate
 from tests import services
-from tests.conformance.relational_harness import RELATIONAL, ServerHarness
+from tests.conformance.relational_harness import RELATIONAL, ServerHarness, vector_target_of
 from tests.servers import plain
 
 RAISE = "RAISE EXCEPTION 'refused by a trigger'"
@@ -26,7 +27,7 @@ class PostgresqlHarness(ServerHarness):
     schemes = ("postgresql", "postgres")
     drivers = ("psycopg",)
     extra = "postgresql"
-    expected_capabilities = msgspec.structs.replace(RELATIONAL, native_async=True)
+    expected_capabilities = msgspec.structs.replace(RELATIONAL, native_async=True, vectors=True)
     append_statements = 2
     one_connection: ClassVar = {"pool_size": "1"}
     impatient: ClassVar = {"lock_timeout": "0.2"}
@@ -38,6 +39,8 @@ class PostgresqlHarness(ServerHarness):
             services.skip_or_fail(self.backend, service.reason or "no reason given")
         self.server = make_url(service.url)
         self.admin = psycopg.connect(service.url, autocommit=True)
+        if not self._has_pgvector():
+            self.cannot = {**type(self).cannot, "vector_options": "the server has no pgvector"}
 
     def close(self) -> None:
         self.admin.close()
@@ -52,6 +55,9 @@ class PostgresqlHarness(ServerHarness):
     def fresh_url(self) -> str:
         url = self.empty_url()
         open_repository(url, schema="migrate").close()
+        if "vector_options" not in self.cannot:
+            with vector_target_of(url) as target:
+                migrate(target)
         return url
 
     def drop(self, url: str) -> None:
@@ -142,6 +148,15 @@ class PostgresqlHarness(ServerHarness):
             f"WHEN (NEW.content = '{text}') EXECUTE FUNCTION act()",
         ]
         return self.within(url, create, ["DROP FUNCTION act CASCADE", "DROP SEQUENCE once"])
+
+    def _has_pgvector(self) -> bool:
+        """Whether the server has it; then it is put where all namespaces share it, and none drops it with itself."""
+        if not self.admin.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone():
+            return False
+        with self.admin.transaction():
+            self.admin.execute("SELECT pg_advisory_xact_lock(20250101)")
+            self.admin.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        return True
 
     def _enter(self, connection: psycopg.Connection[Any], url: str) -> None:
         connection.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.Identifier(self._schema(url))))

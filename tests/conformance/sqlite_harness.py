@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from chatkeep import open_repository
@@ -25,7 +26,7 @@ class SqliteHarness(RelationalHarness):
     backend = "sqlite"
     schemes = ("sqlite",)
     extra = "sqlite"
-    expected_capabilities = RELATIONAL
+    expected_capabilities = msgspec.structs.replace(RELATIONAL, vectors=True)
     append_statements = 4
     one_connection: ClassVar = {"pool_size": "1"}
     impatient: ClassVar = {"busy_timeout": "0.2"}
@@ -54,6 +55,10 @@ class SqliteHarness(RelationalHarness):
         url = self.empty_url()
         open_repository(url, schema="migrate").close()
         return url
+
+    def vector_options(self) -> dict[str, Any]:
+        # sqlite-vec itself: tests/vectors/test_sqlite_vec.py, on a Python that can load it.
+        return {} if hasattr(sqlite3.Connection, "enable_load_extension") else {"distance": "numpy"}
 
     def drop(self, url: str) -> None:
         file = self._file(url)

@@ -112,7 +112,7 @@ class ChecksThenActs(InProcessBackend):
 
 @caught_by("TestC04Idempotence::test_another_content_under_a_stored_id_is_refused")
 class OverwritesStoredIds(InProcessBackend):
-    def _unstored(self, conversation: Any, write: Write) -> list[MessageRecord]:
+    def _unstored(self, conversation: Any, write: Write, context_start: int) -> list[MessageRecord]:
         return write.records
 
 

@@ -7,16 +7,19 @@ from hypothesis.internal.conjecture import engine
 
 from chatkeep.conformance.suite import CLASSES
 from tests.conformance import inprocess_harness
-from tests.unit import mutant_contents, mutant_surroundings
+from tests.unit import mutant_advisors, mutant_contents, mutant_memories, mutant_surroundings
 from tests.unit.mutants import MUTANTS, Mutant, rules
 
+assert mutant_advisors
 assert mutant_contents
+assert mutant_memories
 assert mutant_surroundings  # their import fills MUTANTS
 
 pytest_plugins = ["pytester"]
 
 WITHOUT_MUTANT = {
     "TestC18Schema": "the in-process backend has no schema; tests/migrations breaks the migrations instead",
+    "TestC20VectorsInTables": "the in-process backend has no such tables; tests/vectors breaks their rule instead",
     "TestC10BrokenDirectory": "its fault is of the core, and it was found by the test before it was mended",
     "TestC19Drivers": "runs in processes of its own, which no mutant reaches",
 }

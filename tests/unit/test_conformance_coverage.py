@@ -30,12 +30,6 @@ HARNESSES: tuple[type[Harness], ...] = (
 )
 
 RULES = range(1, 25)
-ELSEWHERE = {
-    5: "a window is a valid prompt: of memories, not of repositories",
-    6: "token budgets: of memories, not of repositories",
-    22: "a turn is a unit: of advisors, not of repositories",
-}
-"""Rules of the contract that a repository can't keep or break."""
 
 FEWER: dict[str, dict[str, str]] = {}
 """By backend, the tests that its module leaves out, each with the reason."""
@@ -72,9 +66,9 @@ def suite_tests() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def test_every_rule_has_a_class() -> None:
-    """Or is a rule for others."""
+    """Those of memories and advisors too: they hold on every backend."""
     covered = {int(match[1]) for name in CLASSES if (match := re.match(r"TestC(\d\d)\w", name))}
-    assert covered == set(RULES) - set(ELSEWHERE)
+    assert covered == set(RULES)
 
 
 def test_every_class_is_in_the_suite() -> None:

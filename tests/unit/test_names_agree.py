@@ -67,6 +67,9 @@ def test_every_backend_with_tables_has_a_folder_of_schema_files() -> None:
     for name in WITH_SCHEMA:
         files = sorted(path.name for path in (ROOT / "schemas" / name).iterdir())
         assert files, name
+        vectors = [file for file in files if file == "vectors"]
+        assert bool(vectors) == (PLUGINS[name].vector_migrations is not None), name
+        files = [file for file in files if file != "vectors"]
         assert all(re.fullmatch(r"V\d{4}__[a-z0-9_]+\.(sql|cql|cypher)", file) for file in files), files
 
 

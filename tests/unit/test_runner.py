@@ -20,7 +20,8 @@ from chatkeep import (
     StorageError,
     StorageTimeoutError,
 )
-from chatkeep.backends.inprocess.store import InProcessBackend, Space
+from chatkeep.backends.inprocess.space import Space
+from chatkeep.backends.inprocess.store import InProcessBackend
 from chatkeep.storage.runner import (
     AsyncRunner,
     Call,

@@ -98,7 +98,7 @@ def test_every_statement_of_the_migration_target_is_t_sql(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_ALL_TARGETS)
 def test_the_shared_statements_of_the_targets_are_t_sql(name: str) -> None:
-    check(DIALECT.compile(getattr(migration, name)))
+    check(DIALECT.compile(getattr(migration, name), history=migration.HISTORY))
 
 
 def test_the_settings_of_a_session_are_t_sql() -> None:

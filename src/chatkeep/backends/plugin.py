@@ -48,3 +48,5 @@ class BackendPlugin(msgspec.Struct, frozen=True):
     migrations: Callable[[OpenRequest, Backend | None], Target] | None = None
     """The migration target of a URL, over the backend's own connections where it is open; None without a schema.
     Always synchronous: the async open runs it in a thread."""
+    vector_migrations: Callable[[OpenRequest, Backend | None], Target] | None = None
+    """The same for the optional tables of vectors; None where the backend has none."""

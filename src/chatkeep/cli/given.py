@@ -68,14 +68,15 @@ class Given(msgspec.Struct):
         return open_repository(url or self.url, owner=self.owner, **options)
 
     @contextlib.contextmanager
-    def target(self, settings: Settings, *, reading: bool) -> Iterator[Target | None]:
-        """The migration target of the database; None where the backend has no schema."""
-        if settings.plugin.migrations is None:
+    def target(self, settings: Settings, *, reading: bool, vectors: bool = False) -> Iterator[Target | None]:
+        """The migration target of the database, or of its tables of vectors; None where the backend has none."""
+        migrations = settings.plugin.vector_migrations if vectors else settings.plugin.migrations
+        if migrations is None:
             yield None
             return
         if reading:
             require_file(settings)
-        target = settings.plugin.migrations(settings.request, None)
+        target = migrations(settings.request, None)
         try:
             yield target
         finally:

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 SHOWN_DIFFERENCES = 10
 
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="The format of a provider or framework: openai, openai-responses, anthropic, langchain4j, spring-ai, "
+        "spring-ai-redis. Without it, chatkeep's own, which keeps everything.",
+        show_default=False,
+    ),
+]
+
 
 def export(
     ctx: typer.Context,
@@ -33,6 +44,10 @@ def export(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file; it appears when complete.")
     ] = None,
+    format: Format = None,
+    drop_unsupported: Annotated[
+        bool, typer.Option("--drop-unsupported", help="Leave out what --format can't say, instead of failing.")
+    ] = False,
     keep_unreadable: KeepUnreadable = False,
     url: Url = None,
     owner: Owner = None,
@@ -40,10 +55,13 @@ def export(
 ) -> None:
     """Write conversations as JSON Lines: a line for each conversation, then one for each of its messages.
 
-    One owner's conversations; `import` reads them, also into another kind of database.
+    One owner's conversations; `import` reads them, also into another kind of database. With --format a line is a
+    conversation in that format (of Spring AI: a row), which most formats tell without ids and times.
     """
-    from chatkeep import transfer
-
+    if drop_unsupported and format is None:
+        raise typer.BadParameter(
+            "is for --format: chatkeep's own form keeps everything", param_hint="--drop-unsupported"
+        )
     here = given(ctx, url, owner, debug)
     with here.repository(reading=True, on_unreadable="keep" if keep_unreadable else None) as repository:
         for conversation_id in conversation_ids or ():
@@ -53,32 +71,57 @@ def export(
         total = _message_count(repository, conversation_ids) if shown else None
         with _sink(file) as write, progress.bar("export", total, shown=shown) as advance:
             conversations = messages = 0
-            for line in transfer.export_lines(repository, conversation_ids or None):
-                write(transfer.encode_line(line))
-                if line["type"] == "conversation":
-                    conversations += 1
-                else:
-                    messages += 1
-                if shown and messages % 100 == 0:
+            for lines, new in _exported(repository, conversation_ids or None, format, drop_unsupported):
+                for line in lines:
+                    write(line)
+                conversations, before, messages = conversations + new[0], messages, messages + new[1]
+                if shown and messages // 100 > before // 100:
                     advance(messages, count(messages, "message"))
     if file is not None:
         output.note(f"{count(conversations, 'conversation')}, {count(messages, 'message')} written to {file}")
 
 
+def _exported(
+    repository: ChatMemoryRepository, ids: list[str] | None, format: str | None, drop: bool
+) -> Iterator[tuple[list[bytes], tuple[int, int]]]:
+    """Encoded lines that belong together, with the conversations and messages that they bring."""
+    from chatkeep import transfer
+
+    if format is None:
+        for line in transfer.export_lines(repository, ids):
+            yield [transfer.encode_line(line)], (1, 0) if line["type"] == "conversation" else (0, 1)
+        return
+    made = transfer.export_documents(
+        repository, format, ids, drop_unsupported=drop, hint="--drop-unsupported lets it go"
+    )
+    for lines, messages in made:
+        yield [transfer.encode_line(line) for line in lines], (1, messages)
+
+
 def import_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON Lines of `export`; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="What `export` wrote, or a file of --format; - is standard input.")
+    ],
+    format: Format = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option("--conversation", metavar="ID", help="The one conversation of a file that doesn't name it."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Messages in one append.")] = 200,
     url: Url = None,
     owner: Owner = None,
     debug: Debug = False,
 ) -> None:
-    """Store what `export` wrote. Repeatable: messages keep their ids, and none is stored twice.
+    """Store what `export` wrote, or conversations in the format of a provider or framework. Repeatable.
 
-    Stops at the first line that can't be used and keeps what came before it.
+    Messages keep their ids, and none is stored twice. Stops at the first line that can't be used and keeps what came
+    before it.
     """
     from chatkeep import transfer
 
+    if conversation is not None and format is None:
+        raise typer.BadParameter("is for --format: the lines of an export name theirs", param_hint="--conversation")
     here = given(ctx, url, owner, debug)
     tally = transfer.Tally()
     with _source(file) as (stream, length), here.repository(reading=False) as repository:
@@ -96,7 +139,18 @@ def import_(
                 advance(done, count(so_far.messages, "message"))
 
             try:
-                transfer.import_lines(repository, lines(), batch=batch, tally=tally, progress=report)
+                if format is None:
+                    transfer.import_lines(repository, lines(), batch=batch, tally=tally, progress=report)
+                else:
+                    transfer.import_documents(
+                        repository,
+                        lines(),
+                        format,
+                        conversation_id=conversation,
+                        batch=batch,
+                        tally=tally,
+                        progress=report,
+                    )
             except BaseException:
                 if tally.messages:
                     output.note(f"kept {count(tally.messages, 'message')}; repeat the import, nothing is stored twice")

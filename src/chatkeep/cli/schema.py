@@ -17,12 +17,16 @@ LockTimeout = Annotated[
     str | None,
     typer.Option("--lock-timeout", metavar="DURATION", help="How long to wait for another migration: 30s, 5m."),
 ]
+Vectors = Annotated[
+    bool, typer.Option("--vectors", help="The optional tables of vectors (see docs/vectors.md), not the others.")
+]
 _COLOURS = {"applied": "green", "applied by hand": "green", "pending": "yellow"}
 
 
 def migrate(
     ctx: typer.Context,
     lock_timeout: LockTimeout = None,
+    vectors: Vectors = False,
     url: Url = None,
     owner: Owner = None,
     debug: Debug = False,
@@ -33,22 +37,24 @@ def migrate(
     here = given(ctx, url, owner, debug)
     settings = here.settings()
     seconds = _seconds(lock_timeout, runner.LOCK_SECONDS)
-    with here.target(settings, reading=False) as target:
+    with here.target(settings, reading=False, vectors=vectors) as target:
         if target is None:
-            _say_no_schema(settings)
+            _say_no_schema(settings, vectors)
             return
         runner.migrate(target, lock_timeout=seconds, progress=_print_step)
 
 
-def status(ctx: typer.Context, url: Url = None, owner: Owner = None, debug: Debug = False) -> None:
+def status(
+    ctx: typer.Context, vectors: Vectors = False, url: Url = None, owner: Owner = None, debug: Debug = False
+) -> None:
     """List every step with its state: applied, pending, edited, failed. Changes nothing."""
     from chatkeep.migrations import runner
 
     here = given(ctx, url, owner, debug)
     settings = here.settings()
-    with here.target(settings, reading=True) as target:
+    with here.target(settings, reading=True, vectors=vectors) as target:
         if target is None:
-            _say_no_schema(settings)
+            _say_no_schema(settings, vectors)
             return
         steps = runner.status(target)
     if output.is_terminal(_stdout()):
@@ -59,15 +65,17 @@ def status(ctx: typer.Context, url: Url = None, owner: Owner = None, debug: Debu
         output.line("\t".join((f"{step.version:04d}", one_line(step.description), when, step.state.value)))
 
 
-def validate(ctx: typer.Context, url: Url = None, owner: Owner = None, debug: Debug = False) -> None:
+def validate(
+    ctx: typer.Context, vectors: Vectors = False, url: Url = None, owner: Owner = None, debug: Debug = False
+) -> None:
     """Check that the tables have exactly the version of this package; exit 1 with the next step if not."""
     from chatkeep.migrations import runner
 
     here = given(ctx, url, owner, debug)
     settings = here.settings()
-    with here.target(settings, reading=True) as target:
+    with here.target(settings, reading=True, vectors=vectors) as target:
         if target is None:
-            _say_no_schema(settings)
+            _say_no_schema(settings, vectors)
             return
         runner.validate(target)
         done = [step for step in runner.status(target) if step.applied]
@@ -79,6 +87,7 @@ def sql(
     whole: Annotated[
         bool, typer.Option("--all", help="All steps from nothing on, whatever is applied; never connects.")
     ] = False,
+    vectors: Vectors = False,
     url: Url = None,
     owner: Owner = None,
     debug: Debug = False,
@@ -88,16 +97,18 @@ def sql(
     With --all the URL may be no more than its scheme: chatkeep sql --all --url postgresql:
     """
     from chatkeep.migrations import runner
+    from chatkeep.migrations.files import schema_files, vector_directory
 
     here = given(ctx, url, owner, debug)
     settings = here.settings()
-    if settings.plugin.migrations is None:
-        _say_no_schema(settings)
+    if (settings.plugin.vector_migrations if vectors else settings.plugin.migrations) is None:
+        _say_no_schema(settings, vectors)
         return
     if whole:
-        text = runner.pending_sql(settings.plugin.name)
+        name = settings.plugin.name
+        text = runner.pending_sql(name, schema_files(name, vector_directory(name)) if vectors else None)
     else:
-        with here.target(settings, reading=True) as target:
+        with here.target(settings, reading=True, vectors=vectors) as target:
             assert target is not None
             text = runner.pending_sql(target)
     output.write(text.encode())
@@ -111,6 +122,7 @@ def repair(
         bool, typer.Option("--completed", help="The rest of the step was run by hand: count it as applied.")
     ] = False,
     lock_timeout: LockTimeout = None,
+    vectors: Vectors = False,
     url: Url = None,
     owner: Owner = None,
     debug: Debug = False,
@@ -124,9 +136,9 @@ def repair(
     here = given(ctx, url, owner, debug)
     settings = here.settings()
     seconds = _seconds(lock_timeout, runner.LOCK_SECONDS)
-    with here.target(settings, reading=True) as target:
+    with here.target(settings, reading=True, vectors=vectors) as target:
         if target is None:
-            _say_no_schema(settings)
+            _say_no_schema(settings, vectors)
             return
         names = runner.repair(target, completed=completed, lock_timeout=seconds)
     if not names:
@@ -157,8 +169,9 @@ def _print_table(steps: list[Any], title: str) -> None:
     output.console().print(table)
 
 
-def _say_no_schema(settings: Settings) -> None:
-    output.note(f"the {settings.plugin.name} backend has no schema: nothing to do")
+def _say_no_schema(settings: Settings, vectors: bool) -> None:
+    what = "tables of vectors" if vectors else "schema"
+    output.note(f"the {settings.plugin.name} backend has no {what}: nothing to do")
 
 
 def _seconds(text: str | None, default: float) -> float:

@@ -34,7 +34,7 @@ def wait_for(awaitable: Coroutine[Any, Any, T]) -> T:
 
 
 def blocking(repository: AsyncChatMemoryRepository) -> BlockingRepository:
-    """The repository with the methods of the synchronous form."""
+    """The repository (or a memory over one) with the methods of the synchronous form."""
     return BlockingRepository(repository)
 
 

@@ -74,6 +74,10 @@ class Harness(abc.ABC):
             return open_repository(url, **options)
         return cast(ChatMemoryRepository, blocking(wait_for(open_async_repository(url, **options))))
 
+    def vector_options(self) -> dict[str, Any]:
+        """What a VectorMemory is given to keep vectors in the backend's own tables, beside a model."""
+        return {}
+
     # --- abilities: implement or declare in `cannot` ---
 
     def stored_messages(self, url: str, conversation_id: str) -> int:

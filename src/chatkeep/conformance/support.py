@@ -11,11 +11,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from chatkeep import ChatMemoryRepository, Message
+from chatkeep import ChatMemoryRepository, Message, memory
+from chatkeep.conformance.blocking import BlockingRepository, blocking
 from chatkeep.conformance.harness import READER, Harness
 from chatkeep.conversation import HistoryEntry, Page
+from chatkeep.memory import ChatMemory
 
 T = TypeVar("T")
 
@@ -31,6 +33,14 @@ def said(count: int, prefix: str = "line", **fields: Any) -> list[Message]:
         Message(("user", "assistant")[number % 2], Message.user(f"{prefix} {number:05}").parts, **fields)
         for number in range(count)
     ]
+
+
+def memory_over(repository: ChatMemoryRepository, name: str, *arguments: Any, **options: Any) -> ChatMemory:
+    """The memory of this name over a repository, in the repository's form."""
+    if isinstance(repository, BlockingRepository):
+        made = getattr(memory, f"Async{name}")(repository.asynchronous, *arguments, **options)
+        return cast(ChatMemory, blocking(made))
+    return cast(ChatMemory, getattr(memory, name)(repository, *arguments, **options))
 
 
 def texts(messages: Iterable[Message]) -> list[str]:
@@ -57,6 +67,13 @@ def whole_history(repository: ChatMemoryRepository, conversation_id: str, limit:
     first = repository.history(conversation_id, limit=limit)
     pages = all_pages(first, lambda cursor: repository.history(conversation_id, after=cursor, limit=limit))
     return [entry for page in pages for entry in page.items]
+
+
+def counted(harness: Harness, call: Callable[[], object]) -> list[str]:
+    """The statements of one call."""
+    with harness.statements() as sent:
+        call()
+    return list(sent)
 
 
 def in_threads(count: int, work: Callable[[int], T], patience: float = 120.0) -> list[T]:

@@ -79,6 +79,11 @@ def schema_directory(backend: str) -> Traversable:
     )
 
 
+def vector_directory(backend: str) -> Traversable:
+    """Where the steps of its optional tables of vectors are."""
+    return schema_directory(backend) / "vectors"
+
+
 def tables_after(files: list[SchemaFile]) -> set[str]:
     """The tables that exist once these steps have run, as their statements name them."""
     tables: set[str] = set()
@@ -98,6 +103,8 @@ def _is_step(entry: Traversable, backend: str) -> bool:
     """Whether an entry is a step; a README is not, and what looks like a misnamed step is an error."""
     if _NAME.fullmatch(entry.name):
         return True
+    if entry.is_dir():
+        return False  # optional tables with a history of their own
     if entry.name[:1] in ("V", "v") or entry.name.rpartition(".")[2].lower() in SUFFIXES:
         raise SchemaError(
             f"schema files of {backend}: {entry.name!r} is no name of a step; expected V0001__what_it_does.sql: four "

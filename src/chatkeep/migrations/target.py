@@ -51,6 +51,8 @@ class Target(abc.ABC):
     directory: Traversable | None = None
     """Where the schema files are; None: those shipped with chatkeep under the backend's name."""
 
+    flags: str = ""
+    """Options of the command line for it, each with a space before."""
     account: str = ""
     """What the text that names the command says about the account to use; "" for an engine without accounts."""
 
@@ -95,4 +97,4 @@ class Target(abc.ABC):
 
     def command(self, verb: str) -> str:
         """The command line to type for this database."""
-        return f"chatkeep {verb} --url {shlex.quote(self.url)}"
+        return f"chatkeep {verb}{self.flags} --url {shlex.quote(self.url)}"

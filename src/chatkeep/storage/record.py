@@ -31,6 +31,21 @@ class MessageRecord(msgspec.Struct):
     expires_at: dt.datetime | None = None
     position: int = 0
     """Public position; backends set it on the way out."""
+    token_estimator: str | None = None
+    """Name and version of the estimator that made `token_count`."""
+
+
+class ContextRecord(msgspec.Struct):
+    """What a memory looks at: the newest messages of the context, and the conversation's system message."""
+
+    messages: list[MessageRecord]
+    """Live messages behind the start of the context, oldest first."""
+    system: MessageRecord | None = None
+    """The newest system message of the context. Where it expired or was deleted: None, and no older one."""
+    version: int = 0
+    """0 where the conversation does not exist."""
+    start: int = 0
+    """Public position behind which the context begins; 0 where nothing was cleared."""
 
 
 class ConversationRecord(msgspec.Struct):

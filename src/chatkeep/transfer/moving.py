@@ -12,9 +12,9 @@ from chatkeep.conversation import Conversation
 from chatkeep.errors import InvalidMessageError
 from chatkeep.message import Message
 from chatkeep.repository import ChatMemoryRepository
-from chatkeep.storage.jsontext import load_json
 from chatkeep.storage.record import UNSET, Unset
 from chatkeep.times import parse_time
+from chatkeep.transfer.parsing import parsed
 from chatkeep.transfer.reading import chosen, walk
 from chatkeep.transfer.writing import BATCH_MESSAGES, PlacedError, Progress, Tally, Writer, no_progress
 
@@ -81,14 +81,8 @@ def _feed(writer: Writer, line: bytes | str | dict[str, Any], where: str) -> Non
 
 
 def _parsed(line: bytes | str) -> dict[str, Any] | None:
-    try:
-        text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
-        if not text.strip():
-            return None
-        data = load_json(text)
-    except (ValueError, RecursionError) as exc:
-        raise ValueError(f"not JSON in UTF-8 ({exc})") from exc
-    if not isinstance(data, dict):
+    data = parsed(line)
+    if data is not None and not isinstance(data, dict):
         raise ValueError(f"expected a JSON object, got {type(data).__name__}")
     return data
 

@@ -25,6 +25,8 @@ NEED_MORE_THAN_FOUR_VERBS = (
     "ttl",
     "purge",
     "native_expiry",
+    "context",
+    "token_counts",
     "bounded_cost",
 )
 _NAME = re.compile("[a-z][a-z0-9_]*")

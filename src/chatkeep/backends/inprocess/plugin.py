@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chatkeep.backends.inprocess.store import InProcessBackend, Space
+from chatkeep.backends.inprocess.space import Space
+from chatkeep.backends.inprocess.store import InProcessBackend
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest
 from chatkeep.forking import Lock
 

@@ -9,40 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
+from chatkeep.backends.inprocess.space import CAPABILITIES, Space, Stored
 from chatkeep.errors import ConcurrentChangeError
-from chatkeep.forking import Lock
-from chatkeep.storage.backend import Backend, DirectoryKey, Write, message_id_taken
+from chatkeep.storage.backend import SYSTEM_ROLES, Backend, DirectoryKey, Write, message_id_taken
 from chatkeep.storage.codec import same_content
-from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Purged, Unset
-
-CAPABILITIES = Capabilities(
-    max_message_bytes=MAX_MESSAGE_BYTES,
-    atomic_replace=True,
-    concurrent_appends=True,
-    conditional_writes=True,
-    stable_positions=True,
-    conversation_metadata=True,
-    ttl=True,
-    purge=True,
-    bounded_cost=True,
-)
-
-
-class _Conversation(msgspec.Struct):
-    record: ConversationRecord
-    messages: dict[str, MessageRecord] = {}
-    """By message id, in the order of positions: dicts keep the order of insertion."""
-
-
-class Space:
-    """What repositories of one name share."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.conversations: dict[tuple[str, str], _Conversation] = {}
-        # One row of numbers for versions and positions of all conversations: none is ever used again.
-        self.numbers = itertools.count(1)
+from chatkeep.storage.record import UNSET, ContextRecord, ConversationRecord, MessageRecord, Purged, Unset
 
 
 class InProcessBackend(Backend):
@@ -67,23 +38,45 @@ class InProcessBackend(Backend):
             newest = itertools.islice(_live(reversed(conversation.messages.values())), limit)
             return list(newest)[::-1]
 
+    def find_context(self, owner: str, conversation_id: str, limit: int, before: int | None = None) -> ContextRecord:
+        with self._space.lock.now:
+            conversation = self._get(owner, conversation_id)
+            if conversation is None:
+                return ContextRecord([])
+            start = conversation.context_start
+            rows = itertools.takewhile(lambda row: row.position > start, reversed(conversation.messages.values()))
+            newest = itertools.islice((row for row in _live(rows) if before is None or row.position < before), limit)
+            system = conversation.messages.get(conversation.system_id)
+            if system is not None and (system.position <= start or not list(_live([system]))):
+                system = None
+            return ContextRecord(list(newest)[::-1], system, conversation.record.version, start)
+
     def append(self, write: Write, *, reconcile: bool = False) -> int:
         with self._space.lock.now:
             conversation = self._get(write.owner, write.conversation_id)
-            new = write.records if conversation is None else self._unstored(conversation, write)
-            if conversation is not None and not new:
+            restart = write.context == "restart"
+            if conversation is None and not write.records:
+                return 0
+            start = 0 if conversation is None else conversation.context_start
+            if conversation is not None and restart and conversation.messages:
+                start = next(reversed(conversation.messages.values())).position
+            new = write.records if conversation is None else self._unstored(conversation, write, start)
+            if conversation is not None and not new and not restart:
                 return conversation.record.version
             self._check_version(write, conversation)
             # Everything is prepared first: an interrupt in between leaves the conversation as it was.
             record = self._changed(write, conversation)
             expires_at = _expiry(write)
             rows = {new_row.message_id: self._placed(new_row, expires_at) for new_row in new}
+            system = _newest_system(rows.values())
             if conversation is None:
-                self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows)
+                self._space.conversations[write.owner, write.conversation_id] = Stored(record, rows, 0, system)
             else:
                 for message_id in rows.keys() & conversation.messages.keys():
-                    del conversation.messages[message_id]  # an expired one: the new one goes to the end
+                    del conversation.messages[message_id]  # expired or outside of the context: it goes to the end
                 conversation.messages.update(rows)
+                conversation.context_start = start
+                conversation.system_id = system or conversation.system_id
                 conversation.record = record
             return record.version
 
@@ -100,8 +93,17 @@ class InProcessBackend(Backend):
             for new_row in write.records:
                 earlier = stored.get(new_row.message_id)
                 rows[new_row.message_id] = self._placed(new_row, earlier.expires_at if earlier else expires_at)
-            self._space.conversations[write.owner, write.conversation_id] = _Conversation(record, rows)
+            system = _newest_system(rows.values())
+            start = 0 if conversation is None else conversation.context_start
+            self._space.conversations[write.owner, write.conversation_id] = Stored(record, rows, start, system)
             return record.version
+
+    def store_token_counts(self, owner: str, conversation_id: str, estimator: str, counts: dict[int, int]) -> None:
+        with self._space.lock.now:
+            conversation = self._get(owner, conversation_id)
+            for row in () if conversation is None else conversation.messages.values():
+                if row.position in counts:
+                    row.token_count, row.token_estimator = counts[row.position], estimator
 
     def current_version(self, owner: str, conversation_id: str) -> int:
         with self._space.lock.now:
@@ -222,10 +224,10 @@ class InProcessBackend(Backend):
 
     # --- steps; the caller holds the lock ---
 
-    def _get(self, owner: str, conversation_id: str) -> _Conversation | None:
+    def _get(self, owner: str, conversation_id: str) -> Stored | None:
         return self._space.conversations.get((owner, conversation_id))
 
-    def _changed(self, write: Write, conversation: _Conversation | None) -> ConversationRecord:
+    def _changed(self, write: Write, conversation: Stored | None) -> ConversationRecord:
         """The conversation's record after the write, not yet in its place."""
         if conversation is not None:
             return self._touched(conversation.record)
@@ -240,15 +242,24 @@ class InProcessBackend(Backend):
     def _placed(self, record: MessageRecord, expires_at: dt.datetime | None) -> MessageRecord:
         return msgspec.structs.replace(record, position=next(self._space.numbers), expires_at=expires_at)
 
-    def _unstored(self, conversation: _Conversation, write: Write) -> list[MessageRecord]:
+    def _unstored(self, conversation: Stored, write: Write, context_start: int) -> list[MessageRecord]:
         earlier = (conversation.messages.get(record.message_id) for record in write.records)
         stored = {record.message_id: record for record in _live(record for record in earlier if record is not None)}
         for record in write.records:
             if record.message_id in stored and not same_content(stored[record.message_id], record):
                 raise message_id_taken(record.message_id, write.conversation_id)
-        return [record for record in write.records if record.message_id not in stored]
 
-    def _check_version(self, write: Write, conversation: _Conversation | None) -> None:
+        def stays(row: MessageRecord) -> bool:
+            replaced = row.role in SYSTEM_ROLES and row.message_id != conversation.system_id
+            return write.context == "ignore" or (row.position > context_start and not replaced)
+
+        return [
+            record
+            for record in write.records
+            if record.message_id not in stored or not stays(stored[record.message_id])
+        ]
+
+    def _check_version(self, write: Write, conversation: Stored | None) -> None:
         actual = 0 if conversation is None else conversation.record.version
         if write.expected_version is not None and write.expected_version != actual:
             raise ConcurrentChangeError(write.conversation_id, expected=write.expected_version, actual=actual)
@@ -265,12 +276,16 @@ def _expiry(write: Write) -> dt.datetime | None:
     return None if write.ttl.life is None else _now() + write.ttl.life
 
 
+def _newest_system(rows: Iterable[MessageRecord]) -> str:
+    return next((row.message_id for row in reversed(list(rows)) if row.role in SYSTEM_ROLES), "")
+
+
 def _live(records: Iterable[MessageRecord]) -> Iterator[MessageRecord]:
     now = _now()
     return (record for record in records if record.expires_at is None or record.expires_at > now)
 
 
-def _counted(conversation: _Conversation) -> ConversationRecord:
+def _counted(conversation: Stored) -> ConversationRecord:
     return msgspec.structs.replace(
         conversation.record, message_count=sum(1 for _ in _live(conversation.messages.values()))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
@@ -12,7 +13,8 @@ from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect, DuplicateKeyError
 from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import Backend, DirectoryKey, Write
-from chatkeep.storage.record import ConversationRecord, MessageRecord, Purged, Unset
+from chatkeep.storage.record import ContextRecord, ConversationRecord, MessageRecord, Purged, Unset
+from chatkeep.storage.vectors import VectorTables
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,6 +62,12 @@ class RelationalBackend(Backend):
     ) -> list[MessageRecord]:
         return self._in_session(reads.history, owner, conversation_id, after, before, limit)
 
+    def find_context(self, owner: str, conversation_id: str, limit: int, before: int | None = None) -> ContextRecord:
+        return self._in_session(reads.find_context, owner, conversation_id, limit, before)
+
+    def store_token_counts(self, owner: str, conversation_id: str, estimator: str, counts: dict[int, int]) -> None:
+        self._in_session(writes.store_token_counts, estimator, counts)
+
     def count_messages(self, owner: str, conversation_id: str) -> int:
         return self._in_session(reads.count_messages, owner, conversation_id)
 
@@ -87,6 +95,13 @@ class RelationalBackend(Backend):
 
     def purge_idle(self, owner: str, before: dt.datetime, batch_size: int, dry_run: bool) -> Purged:
         return self._in_session(purges.purge_idle, owner, before, batch_size, dry_run)
+
+    def vectors(self, model: str, distance: str | None) -> VectorTables:
+        if not self.capabilities.vectors:
+            return super().vectors(model, distance)
+        module = importlib.import_module(f"chatkeep.backends.relational.{self.name}_vectors")
+        tables: VectorTables = module.VECTORS(self, self.database, model, distance)
+        return tables
 
     def describe(self) -> dict[str, str]:
         with self.database.session() as session:

@@ -41,6 +41,8 @@ CAPABILITIES = Capabilities(
     conversation_metadata=True,
     ttl=True,
     purge=True,
+    context=True,
+    token_counts=True,
     bounded_cost=True,
 )
 

@@ -20,15 +20,17 @@ from chatkeep.backends.relational.database import Database
 from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.backends.relational.session import Session
 from chatkeep.errors import Outcome, SchemaError, StorageError
+from chatkeep.migrations.files import vector_directory
 from chatkeep.migrations.target import Applied, Target
 from chatkeep.registry import find_backend
 from chatkeep.storage.backend import Backend
 
 HISTORY = "chatkeep_schema_history"
-SELECT_HISTORY = f"SELECT version, description, checksum, applied_at, success FROM {HISTORY} ORDER BY version"  # noqa: S608
-UPDATE_CHECKSUM = f"UPDATE {HISTORY} SET checksum = :checksum WHERE version = :version"  # noqa: S608
-DELETE_STEP = f"DELETE FROM {HISTORY} WHERE version = :version"  # noqa: S608
-COMPLETE_STEP = f"UPDATE {HISTORY} SET success = :success, checksum = NULL WHERE version = :version"  # noqa: S608
+VECTOR_HISTORY = "chatkeep_vector_history"
+SELECT_HISTORY = "SELECT version, description, checksum, applied_at, success FROM {history} ORDER BY version"
+UPDATE_CHECKSUM = "UPDATE {history} SET checksum = :checksum WHERE version = :version"
+DELETE_STEP = "DELETE FROM {history} WHERE version = :version"
+COMPLETE_STEP = "UPDATE {history} SET success = :success, checksum = NULL WHERE version = :version"
 SAVEPOINT, RELEASE = "SAVEPOINT chatkeep_step", "RELEASE SAVEPOINT chatkeep_step"
 ENDED_BY_ITSELF = (
     "the file ends its transaction by itself; it must hold no BEGIN, COMMIT or ROLLBACK, and what ran before its "
@@ -46,6 +48,16 @@ def relational_target(dialect: Dialect, request: OpenRequest, backend: Backend |
     return _target_class(dialect)(backend.database, backend.database.request, owns_database=owns_database)
 
 
+def vector_target(target: Target) -> Target:
+    """The same database's target for the optional tables of vectors, which have a history of their own."""
+    assert isinstance(target, RelationalTarget)
+    target.history_table = VECTOR_HISTORY
+    target.directory = vector_directory(target.backend)
+    target.flags = " --vectors"
+    target.place += ", vectors"
+    return target
+
+
 def _target_class(dialect: Dialect) -> type[RelationalTarget]:
     module = importlib.import_module(f"chatkeep.backends.relational.{dialect.name}_migration")
     found: type[RelationalTarget] = module.TARGET
@@ -56,6 +68,7 @@ class RelationalTarget(Target):
     """One SQL database. Everything under the lock happens on the one connection that holds it."""
 
     transactional_ddl = True
+    history_table = HISTORY
     NEEDED_OPTIONS: tuple[str, ...] = ()
     """What a command line needs besides the address to reach the same tables."""
 
@@ -73,7 +86,7 @@ class RelationalTarget(Target):
             from_time = session.dialect.from_time
             return [
                 Applied(version, description, checksum, from_time(applied_at), bool(success))
-                for version, description, checksum, applied_at, success in session.rows(SELECT_HISTORY)
+                for version, description, checksum, applied_at, success in session.rows(self._sql(SELECT_HISTORY))
             ]
 
     @contextlib.contextmanager
@@ -94,7 +107,7 @@ class RelationalTarget(Target):
                 self._check_end(session)
                 values = {"version": version, "checksum": checksum}
                 if session.run(self._sql(UPDATE_CHECKSUM), values) != 1:
-                    raise SchemaError(f"the file does not end by inserting row {version} into {HISTORY}")
+                    raise SchemaError(f"the file does not end by inserting row {version} into {self.history_table}")
         except Exception as error:
             at_risk = session.at_risk
             with contextlib.suppress(self._driver_errors()):
@@ -172,7 +185,7 @@ class RelationalTarget(Target):
         return self._held
 
     def _sql(self, statement: str) -> str:
-        return self._database.dialect.compile(statement)
+        return self._database.dialect.compile(statement, history=self.history_table)
 
     def _driver_errors(self) -> Any:
         return self._database.dialect.driver_errors()

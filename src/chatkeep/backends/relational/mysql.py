@@ -49,9 +49,10 @@ class MysqlDialect(NaiveTimes):
     """
     INSERT_MESSAGES = """
         INSERT INTO chat_message
-            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at) VALUES
+            (conversation_key, position, message_id, role, content, body, token_count, token_estimator, created_at,
+             expires_at) VALUES
     """
-    ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     SELECT_SERVER = "SELECT VERSION(), DATABASE(), @@max_allowed_packet"
 
     def __init__(self) -> None:

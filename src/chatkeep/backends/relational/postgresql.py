@@ -70,13 +70,13 @@ class PostgresqlDialect(Dialect):
     paramstyle = "pyformat"
     now = "clock_timestamp()"
     moment = "statement_timestamp()"
-    capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True)
+    capabilities = msgspec.structs.replace(CAPABILITIES, native_async=True, vectors=True)
     BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
     # Rows travel as one JSON parameter: one statement for any number of them, prepared once.
     MESSAGE_ROWS = """
         json_to_recordset(:rows ::json) AS m(n bigint, message_id text, role text, content text, body text,
-            token_count integer, created_at timestamptz, expires_at timestamptz)
+            token_count integer, token_estimator text, created_at timestamptz, expires_at timestamptz)
     """
     # The update takes the row's lock; positions are allocated under it, and the rows of one call lie side by side.
     APPEND = """
@@ -108,15 +108,17 @@ class PostgresqlDialect(Dialect):
     """
     INSERT_ROWS = """
         INSERT INTO chat_message
-            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
+            (conversation_key, position, message_id, role, content, body, token_count, token_estimator, created_at,
+             expires_at)
         SELECT head.conversation_key, head.base + m.n, m.message_id, m.role, m.content, m.body, m.token_count,
-               m.created_at, head.ends_at
+               m.token_estimator, m.created_at, head.ends_at
         FROM head CROSS JOIN {message_rows}
     """
     INSERT_MESSAGES = """
         INSERT INTO chat_message
-            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
-        SELECT :conversation_key, m.n, m.message_id, m.role, m.content, m.body, m.token_count,
+            (conversation_key, position, message_id, role, content, body, token_count, token_estimator, created_at,
+             expires_at)
+        SELECT :conversation_key, m.n, m.message_id, m.role, m.content, m.body, m.token_count, m.token_estimator,
                m.created_at, m.expires_at
         FROM {message_rows}
     """
@@ -203,6 +205,7 @@ class PostgresqlDialect(Dialect):
                         "content": record.content,
                         "body": record.body,
                         "token_count": record.token_count,
+                        "token_estimator": record.token_estimator,
                         "created_at": record.created_at,
                     }
                     for number, record in enumerate(records, 1)
@@ -275,11 +278,18 @@ def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
     return relational_target(PostgresqlDialect(), request, backend)
 
 
+def _vector_migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import vector_target
+
+    return vector_target(_migrations(request, backend))
+
+
 BACKEND = BackendPlugin(
     name="postgresql",
     schemes=("postgresql", "postgres"),
     open=_open,
     drivers=("psycopg",),
     migrations=_migrations,
+    vector_migrations=_vector_migrations,
     options=OPTIONS,
 )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 
 from chatkeep.backends.plugin import OpenRequest
-from chatkeep.backends.relational.migration import HISTORY, RelationalTarget
+from chatkeep.backends.relational.migration import RelationalTarget
 from chatkeep.backends.relational.session import Session
 from chatkeep.errors import SchemaError, StorageTimeoutError
 
@@ -65,20 +65,20 @@ class PostgresqlTarget(RelationalTarget):
 
     def hint(self) -> str | None:
         with self._session() as session:
-            current, path, _ = session.row(self._sql(self.HOME), {"history": HISTORY})
-            others = [row[0] for row in session.rows(self._sql(self.ELSEWHERE), {"history": HISTORY})]
+            current, path, _ = session.row(self._sql(self.HOME), {"history": self.history_table})
+            others = [row[0] for row in session.rows(self._sql(self.ELSEWHERE), {"history": self.history_table})]
         looked = f"Looked in the search_path {path}" + (
             "" if current else ", of which no schema exists that this account may use"
         )
         if others:
             return (
-                f"{looked}; the database has a {HISTORY} in {', '.join(others)}: if that is the one, set the option "
-                f"search_path, and GRANT USAGE on the schema to this account."
+                f"{looked}; the database has a {self.history_table} in {', '.join(others)}: if that is the one, set "
+                f"the option search_path, and GRANT USAGE on the schema to this account."
             )
         return f"{looked}."
 
     def _has_history(self, session: Session) -> bool:
-        found: bool = session.row(self._sql("SELECT to_regclass(:name) IS NOT NULL"), {"name": HISTORY})[0]
+        found: bool = session.row(self._sql("SELECT to_regclass(:name) IS NOT NULL"), {"name": self.history_table})[0]
         return found
 
     @contextlib.contextmanager
@@ -97,7 +97,7 @@ class PostgresqlTarget(RelationalTarget):
 
     def _lock_key(self, session: Session) -> int:
         """One lock per schema. Refuses a search_path under which new tables would not go where the old ones are."""
-        current, path, home = session.row(self._sql(self.HOME), {"history": HISTORY})
+        current, path, home = session.row(self._sql(self.HOME), {"history": self.history_table})
         if current is None:
             raise SchemaError(
                 f"{self.place}: no schema of the search_path {path} exists and may be used by this account, so there "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import DirectoryKey
-from chatkeep.storage.record import ConversationRecord, MessageRecord
+from chatkeep.storage.record import ContextRecord, ConversationRecord, MessageRecord
 
 LOWEST, HIGHEST = -1, 2**63 - 1
 
@@ -35,6 +36,29 @@ def history(
     statement = dialect.sql_with_limit("SELECT_HISTORY_BACKWARDS" if backwards else "SELECT_HISTORY", limit)
     rows = session.rows(statement, {"owner": owner, "conversation_id": conversation_id, "limit": limit, **bounds})
     return [dialect.message(row) for row in (rows[::-1] if backwards else rows)]
+
+
+def find_context(session: Session, owner: str, conversation_id: str, limit: int, before: int | None) -> ContextRecord:
+    dialect = session.dialect
+    of = {"owner": owner, "conversation_id": conversation_id, "limit": limit}
+    rows = session.rows(
+        dialect.sql_with_limit("SELECT_CONTEXT", limit), {**of, "before": HIGHEST if before is None else before}
+    )
+    found = ContextRecord([])
+    for row in rows:
+        record = None
+        if row[2] is not None:
+            record = dialect.message(row[2:-1])
+            record.token_estimator = row[-1]
+        if row[0]:
+            found.version, found.start, found.system = int(row[0]), int(row[1]), record
+        elif record is not None:
+            found.messages.append(record)
+    found.messages.sort(key=_position)  # a union has no order of its own
+    return found
+
+
+_position = operator.attrgetter("position")
 
 
 def count_messages(session: Session, owner: str, conversation_id: str) -> int:

@@ -53,6 +53,11 @@ class Session:
         return self.connecting or self.is_open
 
     @property
+    def driver_connection(self) -> Any:
+        """The driver's own connection, for what no statement says."""
+        return self._cursor.connection
+
+    @property
     def is_open(self) -> bool:
         """Whether it holds a connection."""
         return self._cursor is not None

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from chatkeep import config
 from chatkeep.backends.plugin import BackendPlugin, OpenRequest, Option
 from chatkeep.backends.relational.backend import RelationalBackend
@@ -39,6 +41,7 @@ class SqliteDialect(Dialect):
     """RETURNING is not used, so any SQLite of the last years works; 3.35 is required all the same and tested from."""
 
     name = "sqlite"
+    capabilities = msgspec.structs.replace(CAPABILITIES, vectors=True)
     paramstyle = "named"
     now = moment = ":now"
     binds_now = True
@@ -240,6 +243,12 @@ def _migrations(request: OpenRequest, backend: Backend | None) -> Target:
     return relational_target(SqliteDialect(), request, backend)
 
 
+def _vector_migrations(request: OpenRequest, backend: Backend | None) -> Target:
+    from chatkeep.backends.relational.migration import vector_target
+
+    return vector_target(_migrations(request, backend))
+
+
 BACKEND = BackendPlugin(
     name="sqlite",
     schemes=("sqlite",),
@@ -247,6 +256,7 @@ BACKEND = BackendPlugin(
     drivers=("pysqlite",),
     embedded=True,
     migrations=_migrations,
+    vector_migrations=_vector_migrations,
     options=(
         Option("busy_timeout", config.parse_seconds, "how long SQLite waits for another writer (5 s)"),
         Option("synchronous", config.parse_choice("off", "normal", "full", "extra"), "durability of a commit (full)"),

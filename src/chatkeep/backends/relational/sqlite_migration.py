@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from chatkeep.backends.plugin import OpenRequest
-from chatkeep.backends.relational.migration import HISTORY, RelationalTarget
+from chatkeep.backends.relational.migration import RelationalTarget
 from chatkeep.backends.relational.session import Session
 from chatkeep.errors import StorageTimeoutError
 
@@ -40,7 +40,7 @@ class SqliteTarget(RelationalTarget):
 
     def _has_history(self, session: Session) -> bool:
         statement = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
-        return session.row(statement, {"name": HISTORY}) is not None
+        return session.row(statement, {"name": self.history_table}) is not None
 
     @contextlib.contextmanager
     def _hold(self, session: Session, seconds: float) -> Iterator[None]:

@@ -41,17 +41,18 @@ class SqlServerDialect(NaiveTimes):
     pipelines = True
     async_bridge = "thread"
     rows_per_insert = 200
-    """Eight values each; a statement takes 2,100."""
+    """Nine values each; a statement takes 2,100."""
     bytes_per_insert = 32 * 1024 * 1024
     """Of a message's 256 MiB, in UTF-16."""
 
     # In two steps, for a statement has one time, that of its begin, and this one may wait for the lock.
     LOCK = """
-        DECLARE @key BIGINT, @number BIGINT, @last BIGINT, @system BIGINT, @count BIGINT, @expiry DATETIME2(6);
+        DECLARE @key BIGINT, @number BIGINT, @last BIGINT, @system BIGINT, @context BIGINT, @count BIGINT,
+                @expiry DATETIME2(6);
         SELECT @key = conversation_key, @number = version, @last = last_position, @system = system_position,
-               @count = message_count, @expiry = expires_at
+               @context = context_start, @count = message_count, @expiry = expires_at
         FROM chat_conversation {lock_hint} WHERE {which};
-        SELECT @key, @number, @last, @system, @count, @expiry, {now} WHERE @key IS NOT NULL
+        SELECT @key, @number, @last, @system, @context, @count, @expiry, {now} WHERE @key IS NOT NULL
     """
     LOCK_CONVERSATION = LOCK.replace("{which}", "owner = :owner AND conversation_id = :conversation_id")
     LOCK_CONVERSATION_KEY = LOCK.replace("{which}", "conversation_key = :conversation_key")
@@ -65,10 +66,21 @@ class SqlServerDialect(NaiveTimes):
     """
     INSERT_MESSAGES = """
         INSERT INTO chat_message
-            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
+            (conversation_key, position, message_id, role, content, body, token_count, token_estimator, created_at,
+             expires_at)
         VALUES {rows}
     """
-    MESSAGE_VALUES = ("position", "message_id", "role", "content", "body", "token_count", "created_at", "expires_at")
+    MESSAGE_VALUES = (
+        "position",
+        "message_id",
+        "role",
+        "content",
+        "body",
+        "token_count",
+        "token_estimator",
+        "created_at",
+        "expires_at",
+    )
     SELECT_SERVER = """
         SELECT CAST(SERVERPROPERTY('ProductVersion') AS NVARCHAR(128)),
                CAST(SERVERPROPERTY('Edition') AS NVARCHAR(128)), DB_NAME(),

@@ -69,6 +69,28 @@ class Statements:
     """
     SELECT_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position"
     SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC {first}"
+    # One statement, so that all is of one moment: the conversation with its system message, and the newest messages
+    # behind the start of the context. Version 0 tells the messages from the conversation.
+    SELECT_CONTEXT = """
+        SELECT c.conversation_key * {numbers} + c.version, c.conversation_key * {numbers} + c.context_start,
+               {message_columns}, m.token_estimator
+        FROM chat_conversation c LEFT JOIN chat_message m
+            ON m.conversation_key = c.conversation_key AND m.position = c.system_position
+                AND m.position > c.context_start AND (m.expires_at IS NULL OR m.expires_at > {moment})
+        WHERE c.owner = :owner AND c.conversation_id = :conversation_id
+        UNION ALL
+        SELECT * FROM (
+            SELECT 0 AS version, 0 AS context_start, {message_columns} AS position, m.token_estimator
+            FROM chat_message m
+            WHERE m.conversation_key = (SELECT conversation_key FROM chat_conversation
+                                        WHERE owner = :owner AND conversation_id = :conversation_id)
+              AND m.position > (SELECT context_start FROM chat_conversation
+                                WHERE owner = :owner AND conversation_id = :conversation_id)
+              AND m.position < :before - {number_base}
+              AND (m.expires_at IS NULL OR m.expires_at > {moment})
+            ORDER BY m.position DESC {first}
+        ) AS newest
+    """
     # :after and :before are public positions. The key is a scalar subquery and not a join, so that planners see one
     # value and scan the index on (key, position) between the bounds, in order, up to the limit.
     HISTORY = (
@@ -84,11 +106,13 @@ class Statements:
                       WHERE owner = :owner AND conversation_id = :conversation_id)
     """
     LOCK_CONVERSATION = """
-        SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
+        SELECT conversation_key, version, last_position, system_position, context_start, message_count, expires_at,
+               {now}
         FROM chat_conversation {lock_hint} WHERE owner = :owner AND conversation_id = :conversation_id {lock}
     """
     LOCK_CONVERSATION_KEY = """
-        SELECT conversation_key, version, last_position, system_position, message_count, expires_at, {now}
+        SELECT conversation_key, version, last_position, system_position, context_start, message_count, expires_at,
+               {now}
         FROM chat_conversation {lock_hint} WHERE conversation_key = :conversation_key {lock}
     """
     INSERT_CONVERSATION = """
@@ -99,7 +123,8 @@ class Statements:
     UPDATE_CONVERSATION = """
         UPDATE chat_conversation
         SET version = :version, last_position = :last_position, system_position = :system_position,
-            message_count = :message_count, expires_at = :expires_at, updated_at = {now}
+            context_start = :context_start, message_count = :message_count, expires_at = :expires_at,
+            updated_at = {now}
         WHERE conversation_key = :conversation_key
     """
     UPDATE_CONVERSATION_COUNT = """
@@ -111,9 +136,10 @@ class Statements:
     """
     INSERT_MESSAGE = """
         INSERT INTO chat_message
-            (conversation_key, position, message_id, role, content, body, token_count, created_at, expires_at)
-        VALUES (:conversation_key, :position, :message_id, :role, :content, :body, :token_count, :created_at,
-                :expires_at)
+            (conversation_key, position, message_id, role, content, body, token_count, token_estimator, created_at,
+             expires_at)
+        VALUES (:conversation_key, :position, :message_id, :role, :content, :body, :token_count, :token_estimator,
+                :created_at, :expires_at)
     """
     SELECT_STORED = """
         SELECT message_id, role, content, body, created_at, token_count, expires_at, position
@@ -126,6 +152,11 @@ class Statements:
     SELECT_EXPIRIES = """
         SELECT message_id, expires_at FROM chat_message
         WHERE conversation_key = :conversation_key AND (expires_at IS NULL OR expires_at > {moment})
+    """
+    # `{cases}` and `{positions}` hold a place for each message.
+    UPDATE_COUNTS = """
+        UPDATE chat_message SET token_estimator = :token_estimator, token_count = CASE position {cases} END
+        WHERE conversation_key = :conversation_key AND position IN ({positions})
     """
     DELETE_MESSAGES = "DELETE FROM chat_message WHERE conversation_key = :conversation_key"
     DELETE_MESSAGES_BY_ID = (

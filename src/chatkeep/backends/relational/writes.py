@@ -19,6 +19,9 @@ from chatkeep.storage.backend import SYSTEM_ROLES, Write, message_id_taken
 from chatkeep.storage.codec import same_content
 from chatkeep.storage.record import UNSET, ConversationRecord, MessageRecord, Unset
 
+COUNTS_AT_ONCE = 200
+"""Two values each; old SQLite takes 999 of them in a statement."""
+
 
 class Head(msgspec.Struct):
     """The locked row of a conversation. Numbers as in the tables, times as the driver gives them."""
@@ -27,6 +30,7 @@ class Head(msgspec.Struct):
     version: int
     last_position: int
     system_position: int | None
+    context_start: int
     message_count: int
     expires_at: Any
     now: Any
@@ -46,16 +50,21 @@ def append(session: Session, write: Write, *, reconcile: bool) -> int:
     With `reconcile`, or where the expected version is stale, messages that are stored with the same content are left
     out; a call of which nothing is left has been applied before.
     """
-    if not reconcile:
+    restart = write.context == "restart"
+    if not reconcile and not restart:
         version = session.dialect.append_at_once(session, write)
         if version is not None:
             return version
+    if not write.records and reads.current_version(session, write.owner, write.conversation_id) == 0:
+        return 0
     with session.transaction():
         head, created = _lock_or_create(session, write)
         actual = 0 if created else head.public_version
         stale = write.expected_version not in (None, actual)
-        new = _unstored(session, head, write) if reconcile or stale else write.records
-        if not new:
+        if restart:
+            head.context_start = head.last_position
+        new = _unstored(session, head, write) if reconcile or stale or restart else write.records
+        if not new and not restart:
             return head.public_version
         if stale:
             raise _stale(write, actual)
@@ -78,6 +87,20 @@ def replace(session: Session, write: Write) -> int:
             session.defer(dialect.sql("DELETE_MESSAGES"), {"conversation_key": head.key})
         head.message_count, head.expires_at, head.system_position = 0, None, None
         return _add(session, head, write, write.records, expiries)
+
+
+def store_token_counts(session: Session, estimator: str, counts: dict[int, int]) -> None:
+    """By public position, in which the conversation's key is."""
+    places = sorted(counts)
+    for start in range(0, len(places), COUNTS_AT_ONCE):
+        values: dict[str, Any] = {"token_estimator": estimator, "conversation_key": places[0] // NUMBERS}
+        chunk = places[start : start + COUNTS_AT_ONCE]
+        for number, position in enumerate(chunk):
+            values[f"position{number}"] = position % NUMBERS
+            values[f"token_count{number}"] = counts[position]
+        cases = " ".join(f"WHEN :position{number} THEN :token_count{number}" for number in range(len(chunk)))
+        positions = ", ".join(f":position{number}" for number in range(len(chunk)))
+        session.run(session.dialect.sql("UPDATE_COUNTS", cases=cases, positions=positions), values)
 
 
 def delete(session: Session, owner: str, conversation_id: str) -> bool:
@@ -180,6 +203,7 @@ def _add(
                 "content": record.content,
                 "body": record.body,
                 "token_count": record.token_count,
+                "token_estimator": record.token_estimator,
                 "created_at": dialect.to_time(record.created_at),
                 "expires_at": expires_at,
             }
@@ -199,6 +223,7 @@ def _update(session: Session, head: Head) -> int:
             "version": head.version,
             "last_position": head.last_position,
             "system_position": head.system_position,
+            "context_start": head.context_start,
             "message_count": head.message_count,
             "expires_at": head.expires_at,
         },
@@ -208,18 +233,27 @@ def _update(session: Session, head: Head) -> int:
 
 def _unstored(session: Session, head: Head, write: Write) -> list[MessageRecord]:
     stored = _stored(session, head, [record.message_id for record in write.records])
-    expired = [message_id for message_id, record in stored.items() if _expired(session, head, record)]
-    if expired:
-        session.run_by_id("DELETE_MESSAGES_BY_ID", expired, {"conversation_key": head.key})
-        head.message_count -= len(expired)
+    gone = {message_id for message_id, record in stored.items() if _expired(session, head, record)}
     new = []
     for record in write.records:
-        earlier = stored.get(record.message_id)
-        if earlier is None or record.message_id in expired:
-            new.append(record)
-        elif not same_content(earlier, record):
+        earlier = None if record.message_id in gone else stored.get(record.message_id)
+        if earlier is not None and not same_content(earlier, record):
             raise message_id_taken(record.message_id, write.conversation_id)
+        if earlier is None:
+            new.append(record)
+        elif write.context != "ignore" and _left_context(head, earlier):
+            gone.add(record.message_id)
+            new.append(record)
+    if gone:
+        session.run_by_id("DELETE_MESSAGES_BY_ID", sorted(gone), {"conversation_key": head.key})
+        head.message_count -= len(gone)
     return new
+
+
+def _left_context(head: Head, record: MessageRecord) -> bool:
+    # SELECT_STORED gives positions as the tables hold them.
+    replaced = record.role in SYSTEM_ROLES and record.position != head.system_position
+    return replaced or record.position <= head.context_start
 
 
 def _stored(session: Session, head: Head, message_ids: Sequence[str]) -> dict[str, MessageRecord]:

@@ -9,16 +9,9 @@ import pytest
 
 from chatkeep import ChatMemoryRepository, Message
 from chatkeep.conformance.harness import Harness, needs
-from chatkeep.conformance.support import new_id, said, texts
+from chatkeep.conformance.support import counted, memory_over, new_id, said, texts
 
 MANY_ROWS = 300_000
-
-
-def counted(harness: Harness, call: Callable[[], object]) -> list[str]:
-    """The statements of one call."""
-    with harness.statements() as sent:
-        call()
-    return list(sent)
 
 
 def quickest(repository: ChatMemoryRepository, conversation_id: str) -> float:
@@ -58,6 +51,7 @@ class TestC23BoundedCost:
         """A window, a page and an entry of the directory: one statement each."""
         reads: dict[str, Callable[[], object]] = {
             "window": lambda: repository.find_by_conversation_id(conversation_id, limit=20),
+            "memory": lambda: memory_over(repository, "MessageWindowChatMemory", 20).get(conversation_id),
             "page": lambda: repository.history(conversation_id, limit=20),
             "entry": lambda: repository.get_conversation(conversation_id),
             "count": lambda: repository.count_messages(conversation_id),
@@ -83,6 +77,8 @@ class TestC23BoundedCost:
                 found = repository.history(long, limit=50)
                 calls: dict[str, Callable[[], object]] = {
                     "window": lambda: repository.find_by_conversation_id(long, limit=20),
+                    "memory": lambda: memory_over(repository, "MessageWindowChatMemory", 20).get(long),
+                    "tokens": lambda: memory_over(repository, "TokenWindowChatMemory", 4000).get(long),
                     "page": lambda: repository.history(long, after=found.next_cursor, limit=20),
                     "page backwards": lambda: repository.history(long, before=found.next_cursor, limit=20),
                     "append": lambda: repository.append(long, said(1)),

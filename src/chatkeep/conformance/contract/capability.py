@@ -11,12 +11,15 @@ from chatkeep import ChatMemoryRepository, UnsupportedOperationError
 from chatkeep.capabilities import Capabilities
 from chatkeep.conformance.fixtures import Opened
 from chatkeep.conformance.harness import Harness
-from chatkeep.conformance.support import new_id, said
+from chatkeep.conformance.support import memory_over, new_id, said
 
 REFUSED: dict[str, list[Callable[[ChatMemoryRepository, str], object]]] = {
     "conditional_writes": [
         lambda repository, name: repository.append(name, said(1), expected_version=0),
         lambda repository, name: repository.save_all(name, said(1), expected_version=0),
+        lambda repository, name: memory_over(repository, "MessageWindowChatMemory", eviction="delete").add(
+            name, *said(1)
+        ),
     ],
     "conversation_metadata": [
         lambda repository, name: repository.update_conversation(name, title="a"),
@@ -26,10 +29,17 @@ REFUSED: dict[str, list[Callable[[ChatMemoryRepository, str], object]]] = {
         lambda repository, name: repository.append(name, said(1), ttl=dt.timedelta(hours=1)),
         lambda repository, name: repository.save_all(name, said(1), ttl=dt.timedelta(hours=1)),
     ],
+    "vectors": [
+        lambda repository, name: repository._unchecked.backend.vectors("model", None),
+    ],
     "purge": [
         lambda repository, name: repository.purge_expired(),
         lambda repository, name: repository.purge_expired(dry_run=True),
         lambda repository, name: repository.purge_idle(dt.timedelta(days=30)),
+    ],
+    "context": [
+        lambda repository, name: memory_over(repository, "MessageWindowChatMemory").clear(name),
+        lambda repository, name: memory_over(repository, "MessageWindowChatMemory").set(name, said(1)),
     ],
 }
 """What is refused where a capability is not declared. Other capabilities are promises, not operations."""

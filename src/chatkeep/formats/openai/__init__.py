@@ -12,7 +12,10 @@ from typing import Any
 
 from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, writing
-from chatkeep.formats.openai.losses import Losses
+from chatkeep.formats.openai.shapes import NOTES
+from chatkeep.formats.openai.writing import ChatLosses
+from chatkeep.formats.shared.losses import HINT
+from chatkeep.formats.shared.objects import given, list_of
 from chatkeep.message import Message
 
 __all__ = ["from_openai", "messages_from_openai", "messages_to_openai", "to_openai"]
@@ -30,7 +33,7 @@ def from_openai(
     `id`, `created_at` and `metadata` have no place in OpenAI's format: give those of a message that came from here.
     Raises InvalidMessageError (or UnstorableValueError for what is no JSON) with the path of what is wrong.
     """
-    return reading.read_message(message, "message", _given(id=id, created_at=created_at, metadata=metadata))
+    return reading.read_message(message, "message", given(id=id, created_at=created_at, metadata=metadata))
 
 
 def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bool = True) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bo
     `reasoning=False` leaves thinking out in any case: only some providers know `reasoning_content`, OpenAI does not.
     A message that needs several dicts, such as one with two tool results, is for `messages_to_openai`.
     """
-    dicts = writing.write_message(message, "", Losses(drop_unsupported, reasoning))
+    dicts = writing.write_message(message, "", ChatLosses(NOTES, drop_unsupported, reasoning=reasoning))
     if len(dicts) != 1:
         raise InvalidMessageError(f"the message makes {len(dicts)} OpenAI messages, not one; use messages_to_openai")
     return dicts[0]
@@ -49,26 +52,24 @@ def to_openai(message: Message, *, drop_unsupported: bool = False, reasoning: bo
 
 def messages_from_openai(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The Messages of a list of OpenAI dicts, one for one."""
-    if isinstance(messages, (str, bytes, dict)) or not isinstance(messages, Iterable):
-        raise InvalidMessageError(f"messages: expected a list of objects, got {type(messages).__name__}")
-    return [reading.read_message(message, f"messages[{index}]", {}) for index, message in enumerate(messages)]
+    return [
+        reading.read_message(message, f"messages[{index}]", {})
+        for index, message in enumerate(list_of(messages, "messages"))
+    ]
 
 
 def messages_to_openai(
-    messages: Iterable[Message], *, drop_unsupported: bool = False, reasoning: bool = True
+    messages: Iterable[Message], *, drop_unsupported: bool = False, reasoning: bool = True, hint: str = HINT
 ) -> list[dict[str, Any]]:
     """The OpenAI dicts of some Messages, in order, with the options of `to_openai`.
 
     A message with several tool results, or with results beside other parts, becomes several dicts: one of role
     "tool" per result, in the order of the parts. With `drop_unsupported` a message of which nothing is left makes none.
+    `hint` ends the texts of refusals.
     """
-    losses = Losses(drop_unsupported, reasoning)
+    losses = ChatLosses(NOTES, drop_unsupported, hint, reasoning)
     return [
         made
         for index, message in enumerate(messages)
         for made in writing.write_message(message, f"messages[{index}].", losses)
     ]
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-from typing import Any
-
-from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, shapes
-from chatkeep.formats.openai.losses import Losses
+from chatkeep.formats.shared.encodings import data_url, from_data_url, to_base64
+from chatkeep.formats.shared.losses import Losses
+from chatkeep.formats.shared.objects import MISSING, Json
+from chatkeep.formats.shared.parts import named, write_opaque
 from chatkeep.message import Media, Opaque, Part, Text, ToolCall
-
-Json = dict[str, Any]
 
 
 def write_content_part(part: Part, path: str, losses: Losses) -> Json | None:
@@ -20,28 +17,28 @@ def write_content_part(part: Part, path: str, losses: Losses) -> Json | None:
     if isinstance(part, Media):
         return _write_media(part, path, losses)
     if isinstance(part, Opaque) and part.type == shapes.OPAQUE_CONTENT:
-        return _write_opaque(part, path, losses)
-    what = f"{type(part).__name__} {part.type!r}" if isinstance(part, Opaque) else type(part).__name__
-    losses.refuse(path, f"{what} is no content of OpenAI's format")
+        return write_opaque(part, path, losses, reading.read_content_part)
+    losses.refuse(path, f"{named(part)} is no content of OpenAI's format")
     return None
 
 
 def write_tool_call(part: Part, path: str, losses: Losses) -> Json | None:
     """One element of `tool_calls`, None where it was left out."""
-    if not isinstance(part, ToolCall):
-        return _write_opaque(part, path, losses)
+    if isinstance(part, Opaque):
+        return write_opaque(part, path, losses, reading.read_tool_call)
+    assert isinstance(part, ToolCall)
     noted = losses.notes(part.extra, f"{path}.extra")
     kind = noted.pop("type", "function")
     made: Json = {"id": part.id}
     if kind == "custom":
         made |= {"type": "custom", "custom": {"name": part.name, "input": part.arguments}}
     else:
-        if kind != shapes.MISSING:
+        if kind != MISSING:
             made["type"] = "function"
             if kind != "function":
-                losses.refuse(f"{path}.extra.{shapes.NOTES}.type", f"{kind!r} is no type of call")
+                losses.refuse(f"{losses.path(path)}.type", f"{kind!r} is no type of call")
         made["function"] = {"name": part.name, "arguments": part.arguments}
-    return losses.merge(made, noted, f"{path}.extra.{shapes.NOTES}")
+    return losses.merge(made, noted, losses.path(path))
 
 
 def write_function_call(path: str, part: Part, losses: Losses) -> Json:
@@ -52,7 +49,7 @@ def write_function_call(path: str, part: Part, losses: Losses) -> Json:
     noted = losses.notes(part.extra, f"{path}.extra")
     del noted["type"]
     inner = noted.pop("function_call", {})
-    where = f"{path}.extra.{shapes.NOTES}"
+    where = losses.path(path)
     if type(inner) is not dict:
         losses.refuse(f"{where}.function_call", f"expected dict, got {type(inner).__name__}")
         inner = {}
@@ -65,9 +62,9 @@ def _write_text(part: Text, path: str, losses: Losses) -> Json:
     noted = losses.notes(part.extra, f"{path}.extra")
     kind = noted.pop("type", "text")
     if kind not in ("text", "refusal"):
-        losses.refuse(f"{path}.extra.{shapes.NOTES}.type", f"{kind!r} is no type of text")
+        losses.refuse(f"{losses.path(path)}.type", f"{kind!r} is no type of text")
         kind = "text"
-    return losses.merge({"type": kind, kind: part.text}, noted, f"{path}.extra.{shapes.NOTES}")
+    return losses.merge({"type": kind, kind: part.text}, noted, losses.path(path))
 
 
 def _write_media(part: Media, path: str, losses: Losses) -> Json | None:
@@ -79,7 +76,7 @@ def _write_media(part: Media, path: str, losses: Losses) -> Json | None:
     elif kind == "input_audio" and part.data is not None:
         audio_format = shapes.audio_format(part.mime_type)
         if audio_format is not None:
-            made = {"data": base64.b64encode(part.data).decode(), "format": audio_format}
+            made = {"data": to_base64(part.data), "format": audio_format}
     elif kind == "file" and part.data is not None:
         made = {"file_data": _data_url(part.mime_type, part.data, path, losses)}
         if part.name is not None:
@@ -90,27 +87,11 @@ def _write_media(part: Media, path: str, losses: Losses) -> Json | None:
         return None
     if part.name is not None and kind != "file":
         losses.refuse(f"{path}.name", f"an {kind} has no name")
-    return losses.merge({"type": kind, kind: made}, noted, f"{path}.extra.{shapes.NOTES}")
+    return losses.merge({"type": kind, kind: made}, noted, losses.path(path))
 
 
 def _data_url(mime_type: str, data: bytes, path: str, losses: Losses) -> str:
-    url = shapes.data_url(mime_type, data)
-    if shapes.from_data_url(url) is None:
+    url = data_url(mime_type, data)
+    if from_data_url(url) is None:
         losses.refuse(f"{path}.mime_type", "can't stand in a data URL")
     return url
-
-
-def _write_opaque(part: Part, path: str, losses: Losses) -> Json | None:
-    """The object as it came. One that reading would not keep whole is refused: it would come back as another part."""
-    assert isinstance(part, Opaque)
-    read = reading.read_tool_call if part.type == shapes.OPAQUE_TOOL_CALL else reading.read_content_part
-    try:
-        kept = read(part.data, f"{path}.data") == part
-        reason = "OpenAI's format has a part of its own for this"
-    except InvalidMessageError as exc:
-        kept, reason = False, str(exc)
-    if not kept:
-        losses.refuse(path, reason)
-        return None
-    written: Json = Opaque(part.type, part.data).data
-    return written

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatkeep import values
 from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import shapes
-from chatkeep.formats.openai.shapes import notes
+from chatkeep.formats.shared.encodings import from_base64, from_data_url, linked_image_type
+from chatkeep.formats.shared.objects import (
+    MISSING,
+    Json,
+    check_optional,
+    json_type,
+    message_at,
+    object_at,
+    take,
+    take_filled_list,
+    take_or_leave,
+)
 from chatkeep.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-Json = dict[str, Any]
+notes = shapes.NOTES.holding
 
 
 def read_message(message: Any, path: str, fields: Json) -> Message:
     """The Message of one dict; `fields` are those that OpenAI has no place for."""
-    if type(message) is not dict:
-        raise InvalidMessageError(
-            f"{path}: expected a dict, got {type(message).__name__}; "
-            "for an object of the SDK give its .model_dump(exclude_unset=True)"
-        )
-    rest = values.copied_object(message, path)
-    role = _take(rest, "role", str, path)
+    rest = message_at(message, path)
+    role = take(rest, "role", str, path)
     if role in shapes.RESULT_ROLES:
         return Message(role, (_read_result(role, rest, path),), **fields)
-    name = _take_str_or_leave(rest, "name", path)
+    name = take_or_leave(rest, "name", str, path)
     parts, form = _read_message_content(rest, path)
     for key, kind in (("audio", dict), ("annotations", list)):
-        _check_optional(rest, key, kind, path)
+        check_optional(rest, key, kind, path)
     if form is not None:
         rest["content"] = form
     return Message(role, parts, name=name, extra=notes(rest), **fields)
@@ -35,25 +40,21 @@ def read_message(message: Any, path: str, fields: Json) -> Message:
 
 def _read_message_content(rest: Json, path: str) -> tuple[tuple[Part, ...], str | None]:
     """The parts in the order that OpenAI's fields have here: reasoning, content, refusal, tool calls."""
-    reasoning = _take_str_or_leave(rest, "reasoning_content", path)
+    reasoning = take_or_leave(rest, "reasoning_content", str, path)
     before = () if reasoning is None else (Thinking(reasoning),)
     content, form = _read_content(rest, path)
-    refusal = _take_str_or_leave(rest, "refusal", path)
+    refusal = take_or_leave(rest, "refusal", str, path)
     after: list[Part] = [] if refusal is None else [Text(refusal, notes({"type": shapes.REFUSAL_FIELD}))]
-    calls = rest.get("tool_calls")
-    if calls is not None and type(calls) is not list:
-        raise InvalidMessageError(f"{path}.tool_calls: expected list or null, got {type(calls).__name__}")
-    if calls:
-        del rest["tool_calls"]
-        after += [read_tool_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls)]
+    calls = take_filled_list(rest, "tool_calls", path)
+    after += [read_tool_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls)]
     if rest.get("function_call") is not None:
-        after.append(_read_function_call(_take(rest, "function_call", dict, path), f"{path}.function_call"))
+        after.append(_read_function_call(take(rest, "function_call", dict, path), f"{path}.function_call"))
     return (*before, *content, *after), form
 
 
 def _read_content(rest: Json, path: str) -> tuple[tuple[Part, ...], str | None]:
     if "content" not in rest:
-        return (), shapes.MISSING
+        return (), MISSING
     content = rest.pop("content")
     if content is None:
         return (), None
@@ -67,19 +68,19 @@ def _read_content(rest: Json, path: str) -> tuple[tuple[Part, ...], str | None]:
 
 def _read_parts(content: Any, path: str) -> tuple[Part, ...]:
     if type(content) is not list:
-        raise InvalidMessageError(f"{path}: expected str, list or null, got {type(content).__name__}")
+        raise InvalidMessageError(f"{path}: expected str, list or null, got {json_type(content)}")
     return tuple(read_content_part(part, f"{path}[{index}]") for index, part in enumerate(content))
 
 
 def _read_result(role: str, rest: Json, path: str) -> ToolResult:
     if role == "tool":
-        call_id = _take(rest, "tool_call_id", str, path)
-        name = _take_str_or_leave(rest, "name", path)
+        call_id = take(rest, "tool_call_id", str, path)
+        name = take_or_leave(rest, "name", str, path)
     else:
         # The older format knows one call at a time and no ids: the function's name stands for the id.
-        call_id = name = _take(rest, "name", str, path)
+        call_id = name = take(rest, "name", str, path)
     if "content" not in rest:
-        return ToolResult(call_id, "", name, extra=notes({**rest, "content": shapes.MISSING}))
+        return ToolResult(call_id, "", name, extra=notes({**rest, "content": MISSING}))
     content = rest.pop("content")
     if content is None:
         return ToolResult(call_id, "", name, extra=notes({**rest, "content": shapes.FORM_NULL}))
@@ -89,12 +90,12 @@ def _read_result(role: str, rest: Json, path: str) -> ToolResult:
 
 def read_content_part(part: Any, path: str) -> Part:
     """One element of a content list."""
-    rest = _object(part, path)
-    kind = _take(rest, "type", str, path)
+    rest = object_at(part, path)
+    kind = take(rest, "type", str, path)
     if kind == "text":
-        return Text(_take(rest, "text", str, path), notes(rest))
+        return Text(take(rest, "text", str, path), notes(rest))
     if kind == "refusal":
-        return Text(_take(rest, "refusal", str, path), notes({"type": "refusal", **rest}))
+        return Text(take(rest, "refusal", str, path), notes({"type": "refusal", **rest}))
     media = None
     if kind == "image_url":
         media = _read_image(rest, path)
@@ -106,34 +107,34 @@ def read_content_part(part: Any, path: str) -> Part:
 
 
 def _read_image(rest: Json, path: str) -> Media:
-    inner = _take(rest, "image_url", dict, path)
-    url = _take(inner, "url", str, f"{path}.image_url")
-    _check_optional(inner, "detail", str, f"{path}.image_url")
+    inner = take(rest, "image_url", dict, path)
+    url = take(inner, "url", str, f"{path}.image_url")
+    check_optional(inner, "detail", str, f"{path}.image_url")
     if inner:
         rest["image_url"] = inner
-    decoded = shapes.from_data_url(url)
+    decoded = from_data_url(url)
     if decoded is None:
-        return Media(shapes.linked_image_type(url), url=url, extra=notes(rest))
+        return Media(linked_image_type(url), url=url, extra=notes(rest))
     return _embedded("image_url", *decoded, None, rest)
 
 
 def _read_audio(rest: Json, path: str) -> Media | None:
-    inner = _take(rest, "input_audio", dict, path)
-    encoded = _take(inner, "data", str, f"{path}.input_audio")
-    mime_type = shapes.audio_type(_take(inner, "format", str, f"{path}.input_audio"))
-    data = shapes.from_base64(encoded)
+    inner = take(rest, "input_audio", dict, path)
+    encoded = take(inner, "data", str, f"{path}.input_audio")
+    mime_type = shapes.audio_type(take(inner, "format", str, f"{path}.input_audio"))
+    data = from_base64(encoded)
     if inner:
         rest["input_audio"] = inner
     return None if mime_type is None or data is None else _embedded("input_audio", mime_type, data, None, rest)
 
 
 def _read_file(rest: Json, path: str) -> Media | None:
-    inner = _take(rest, "file", dict, path)
+    inner = take(rest, "file", dict, path)
     for key in ("file_data", "file_id", "filename"):
-        _check_optional(inner, key, str, f"{path}.file")
+        check_optional(inner, key, str, f"{path}.file")
     # A file that is only named by its id, or in another encoding, has no bytes to hold.
-    decoded = shapes.from_data_url(inner.pop("file_data", None) or "")
-    name = _take_str_or_leave(inner, "filename", f"{path}.file")
+    decoded = from_data_url(inner.pop("file_data", None) or "")
+    name = take_or_leave(inner, "filename", str, f"{path}.file")
     if inner:
         rest["file"] = inner
     return None if decoded is None else _embedded("file", *decoded, name, rest)
@@ -148,65 +149,29 @@ def _embedded(kind: str, mime_type: str, data: bytes, name: str | None, rest: Js
 
 def read_tool_call(call: Any, path: str) -> ToolCall | Opaque:
     """One element of `tool_calls`; the input of a custom tool is free text and becomes `arguments` as it is."""
-    rest = _object(call, path)
+    rest = object_at(call, path)
     # Some providers leave the type away where there is only one.
-    kind = _take(rest, "type", str, path) if "type" in rest else "function"
+    kind = take(rest, "type", str, path) if "type" in rest else "function"
     if kind not in ("function", "custom"):
         return Opaque(shapes.OPAQUE_TOOL_CALL, call)
     if "type" not in call:
-        rest["type"] = shapes.MISSING
+        rest["type"] = MISSING
     elif kind == "custom":
         rest["type"] = kind
-    identity = _take(rest, "id", str, path)
-    inner = _take(rest, kind, dict, path)
-    name = _take(inner, "name", str, f"{path}.{kind}")
-    arguments = _take(inner, "input" if kind == "custom" else "arguments", str, f"{path}.{kind}")
+    identity = take(rest, "id", str, path)
+    inner = take(rest, kind, dict, path)
+    name = take(inner, "name", str, f"{path}.{kind}")
+    arguments = take(inner, "input" if kind == "custom" else "arguments", str, f"{path}.{kind}")
     if inner:
         rest[kind] = inner
     return ToolCall(identity, name, arguments, notes(rest))
 
 
 def _read_function_call(rest: Json, path: str) -> ToolCall:
-    name = _take(rest, "name", str, path)
-    arguments = _take(rest, "arguments", str, path)
+    name = take(rest, "name", str, path)
+    arguments = take(rest, "arguments", str, path)
     noted: Json = {"type": shapes.FUNCTION_CALL_FIELD}
     if rest:
         noted["function_call"] = rest
     # No ids here: name and name pair the call with the "function" message that answers it.
     return ToolCall(name, name, arguments, notes(noted))
-
-
-# --- checked access ---------------------------------------------------------------------------------------------------
-
-
-def _object(value: Any, path: str) -> Json:
-    if type(value) is not dict:
-        raise InvalidMessageError(f"{path}: expected an object, got {_json_type(value)}")
-    return values.copied_object(value, path)
-
-
-def _take(data: Json, key: str, kind: type, path: str) -> Any:
-    if key not in data:
-        raise InvalidMessageError(f"{path}.{key}: missing")
-    value = data.pop(key)
-    if type(value) is not kind:
-        raise InvalidMessageError(f"{path}.{key}: expected {kind.__name__}, got {_json_type(value)}")
-    return value
-
-
-def _take_str_or_leave(data: Json, key: str, path: str) -> str | None:
-    """The text of an optional field. A null stays where it is and so becomes a note: null is not missing."""
-    if data.get(key) is None:
-        return None
-    text: str = _take(data, key, str, path)
-    return text
-
-
-def _check_optional(data: Json, key: str, kind: type, path: str) -> None:
-    value = data.get(key)
-    if value is not None and type(value) is not kind:
-        raise InvalidMessageError(f"{path}.{key}: expected {kind.__name__} or null, got {_json_type(value)}")
-
-
-def _json_type(value: Any) -> str:
-    return "null" if value is None else type(value).__name__

@@ -2,76 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
-from chatkeep.errors import InvalidMessageError
 from chatkeep.formats.openai import reading, shapes
-from chatkeep.formats.openai.losses import Losses
 from chatkeep.formats.openai.part_writing import write_content_part, write_function_call, write_tool_call
+from chatkeep.formats.shared.losses import Losses
+from chatkeep.formats.shared.objects import MISSING, Json
+from chatkeep.formats.shared.parts import Placed, check_readable, is_result, placed, runs, written
 from chatkeep.message import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-Json = dict[str, Any]
-Placed: TypeAlias = tuple[str, Part]
-"""A part with its path."""
+
+@dataclass(frozen=True)
+class ChatLosses(Losses):
+    """With what some servers speak and others refuse."""
+
+    reasoning: bool = True
+    """Write thinking as `reasoning_content`."""
+
 
 PLACES = ("reasoning_content", "content", "refusal", "tool_calls", "function_call")
 """The fields of an OpenAI message that hold parts, in the order that reading gives them."""
 
 
-def write_message(message: Message, path: str, losses: Losses) -> list[Json]:
+def write_message(message: Message, path: str, losses: ChatLosses) -> list[Json]:
     """The dicts of one message: one per tool result, one per run of other parts between them."""
     noted = losses.notes(message.extra, f"{path}extra")
-    runs = _runs(message.parts, f"{path}parts")
-    others = sum(not _is_result(run) for run in runs)
+    parted = runs(placed(message.parts, f"{path}parts"))
+    others = sum(not is_result(run) for run in parted)
     if noted and others != 1:
-        losses.refuse(f"{path}extra.{shapes.NOTES}", f"belongs to one OpenAI message, and the parts make {others}")
+        losses.refuse(losses.path(path), f"belongs to one OpenAI message, and the parts make {others}")
         noted = {}
     if others == 0 and message.name is not None:
         losses.refuse(f"{path}name", "only the tool of a result has a name there")
     made: list[Json] = []
-    for run in runs:
-        if _is_result(run):
+    for run in parted:
+        if is_result(run):
             made.append(_write_result(*run[0], message.role, losses))
         elif message.role in shapes.RESULT_ROLES:
             losses.refuse(f"{path}parts", f"a message of role {message.role!r} is tool results and nothing else")
         else:
             made += _write_run(message, run, noted, path, losses)
-    if _has_notes(message):
-        _check_readable(made, path)
+    check_readable(message, made, path, losses, _read_all)
     return made
 
 
-def _has_notes(message: Message) -> bool:
-    inner = [item for part in message.tool_results if not isinstance(part.content, str) for item in part.content]
-    return any(shapes.NOTES in getattr(item, "extra", ()) for item in (message, *message.parts, *inner))
-
-
-def _check_readable(made: list[Json], path: str) -> None:
-    """Notes are added as they are, and people may write their own: what comes of them must be a message again."""
+def _read_all(made: list[Json]) -> None:
     for item in made:
-        try:
-            reading.read_message(item, "message", {})
-        except InvalidMessageError as exc:
-            raise InvalidMessageError(f"{path}extra.{shapes.NOTES}: these notes make no OpenAI message: {exc}") from exc
+        reading.read_message(item, "message", {})
 
 
-def _runs(parts: Sequence[Part], path: str) -> list[list[Placed]]:
-    runs: list[list[Placed]] = []
-    for index, part in enumerate(parts):
-        placed = (f"{path}[{index}]", part)
-        if isinstance(part, ToolResult) or not runs or _is_result(runs[-1]):
-            runs.append([placed])
-        else:
-            runs[-1].append(placed)
-    return runs or [[]]
-
-
-def _is_result(run: list[Placed]) -> bool:
-    return bool(run) and isinstance(run[0][1], ToolResult)
-
-
-def _write_run(message: Message, run: list[Placed], noted: Json, path: str, losses: Losses) -> list[Json]:
+def _write_run(message: Message, run: list[Placed], noted: Json, path: str, losses: ChatLosses) -> list[Json]:
     """One dict, or none where everything in it was left out."""
     groups = _grouped(run, losses)
     made: Json = {"role": message.role}
@@ -80,19 +61,19 @@ def _write_run(message: Message, run: list[Placed], noted: Json, path: str, loss
     if groups["reasoning_content"] and losses.reasoning:
         made["reasoning_content"] = _write_thinking(groups["reasoning_content"], losses)
     form = noted.get("content")
-    content = _written(groups["content"], write_content_part, losses)
-    if content or form != shapes.MISSING:
-        made["content"] = _content_form(content, form, f"{path}extra.{shapes.NOTES}.content", losses)
+    content = written(groups["content"], write_content_part, losses)
+    if content or form != MISSING:
+        made["content"] = _content_form(content, form, f"{losses.path(path)}.content", losses)
     if groups["refusal"]:
         made["refusal"] = _only(groups["refusal"], losses)[1].text  # type: ignore[union-attr]
-    if calls := _written(groups["tool_calls"], write_tool_call, losses):
+    if calls := written(groups["tool_calls"], write_tool_call, losses):
         made["tool_calls"] = calls
     if groups["function_call"]:
         made["function_call"] = write_function_call(*_only(groups["function_call"], losses), losses)
     if run and made.get("content") is None and made.keys() <= {"role", "name", "content"}:
         return []
     rest = {key: value for key, value in noted.items() if key != "content"}
-    return [losses.merge(made, rest, f"{path}extra.{shapes.NOTES}")]
+    return [losses.merge(made, rest, losses.path(path))]
 
 
 def _grouped(run: list[Placed], losses: Losses) -> dict[str, list[Placed]]:
@@ -123,19 +104,13 @@ def _place(part: Part) -> str:
 
 
 def _noted_type(part: Text | ToolCall) -> Any:
-    noted = part.extra.get(shapes.NOTES)
-    return noted.get("type") if type(noted) is dict else None
+    return shapes.NOTES.peek(part.extra, "type")
 
 
 def _only(group: list[Placed], losses: Losses) -> Placed:
     for path, part in group[1:]:
         losses.refuse(path, f"OpenAI has room for one part of {_place(part)}")
     return group[0]
-
-
-def _written(group: list[Placed], write: Callable[[Part, str, Losses], Json | None], losses: Losses) -> list[Json]:
-    written = (write(part, path, losses) for path, part in group)
-    return [made for made in written if made is not None]
 
 
 def _content_form(content: list[Json], form: Any, path: str, losses: Losses) -> Any:
@@ -174,14 +149,13 @@ def _write_result(path: str, part: Part, role: str, losses: Losses) -> Json:
     if part.is_error:
         losses.refuse(f"{path}.is_error", "OpenAI's format has no mark for failed calls; say it in the content")
     form = noted.pop("content", None)
-    if form in (shapes.MISSING, shapes.FORM_NULL) and part.content == "":
+    if form in (MISSING, shapes.FORM_NULL) and part.content == "":
         if form == shapes.FORM_NULL:
             made["content"] = None
     else:
         if form is not None:
-            losses.refuse(f"{path}.extra.{shapes.NOTES}.content", f"{form!r} doesn't fit the content of the result")
+            losses.refuse(f"{losses.path(path)}.content", f"{form!r} doesn't fit the content of the result")
         made["content"] = part.content
         if not isinstance(part.content, str):
-            inner = [(f"{path}.content[{index}]", item) for index, item in enumerate(part.content)]
-            made["content"] = _written(inner, write_content_part, losses)
-    return losses.merge(made, noted, f"{path}.extra.{shapes.NOTES}")
+            made["content"] = written(placed(part.content, f"{path}.content"), write_content_part, losses)
+    return losses.merge(made, noted, losses.path(path))
