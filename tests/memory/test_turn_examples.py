@@ -77,6 +77,7 @@ CASES = {
     "its results alone go with the call": ("U:1 C:1 A:a B:1=x A:2", 9, "U:1 C:1 R:1=x A:a U:both A:2"),
     "a message takes its place in two": ("U:1 C:1 A:a B:1=x", 4, "U:1 A:a U:both"),
     "a joined message is never shown without its call": ("U:1 C:1 B:1=x A:a U:2", 1, "U:2"),
+    "also where only it would fit": ("U:0 C:1 B:1=x C:2 B:2=y", 4, "U:0 C:2 B:2=y"),
     "one result for two groups": ("U:1 C:1 A:a C:2 T:1=x,2=y", 9, "U:1 C:1 T:1=x A:a C:2 T:2=y"),
 }
 

@@ -17,6 +17,7 @@ TREE = {
     "InvalidOwnerError": "ChatkeepError",
     "ConversationNotFoundError": "ChatkeepError",
     "ConcurrentChangeError": "ChatkeepError",
+    "WindowOverflowError": "ChatkeepError",
     "RepositoryClosedError": "ChatkeepError",
     "StoredDataError": "ChatkeepError",
     "UnsupportedOperationError": "ChatkeepError",
