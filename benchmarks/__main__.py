@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import cases_cursors, cases_export, cases_insert_forms, cases_operations, cases_sqlite_async, report
+from benchmarks import (
+    cases_cursors,
+    cases_export,
+    cases_insert_forms,
+    cases_memory,
+    cases_operations,
+    cases_sqlite_async,
+    report,
+)
 from benchmarks.measure import FULL, QUICK, Row, Scale
 from benchmarks.places import NoPlaceError, Place, open_place
 
@@ -19,6 +27,7 @@ CASES = (
     cases_operations.appends,
     cases_operations.window_read,
     cases_operations.flatness,
+    cases_memory.views,
     cases_export.export,
     cases_operations.asynchronous,
     cases_sqlite_async.hops,

@@ -84,7 +84,7 @@ def forgets_the_system_message_s_tokens(patch: pytest.MonkeyPatch) -> None:
 def reads_the_whole_for_a_budget(patch: pytest.MonkeyPatch) -> None:
     from chatkeep.memory import token_window
 
-    patch.setattr(token_window, "FIRST", 10**6)
+    patch.setattr(token_window.TokenKind, "first", lambda self, limit: 10**6)
 
 
 # --- C7 memories ---

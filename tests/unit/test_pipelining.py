@@ -29,7 +29,7 @@ class Cursor:
         assert text.count("%s") == len(values or ()), text
 
     def fetchone(self) -> Any:
-        return (7, 3, 3, None, 3, None, NOW)
+        return (7, 3, 3, None, 0, 3, None, NOW)
 
     def fetchall(self) -> list[Any]:
         return []

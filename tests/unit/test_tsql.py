@@ -28,9 +28,14 @@ from chatkeep.errors import SchemaError
 from chatkeep.migrations.files import schema_files
 
 DIALECT = SqlServerDialect()
-PIECES = {"LIVE_COUNT", "LOCK", "MESSAGE_COLUMNS", "NUMBER_BASE"}
+PIECES = {"CONTEXT", "LIVE_COUNT", "LOCK", "MESSAGE_COLUMNS", "NUMBER_BASE"}
 """Constants that are parts of statements."""
-FRAGMENTS = {"ids": ":id0, :id1", "rows": "(:conversation_key, :position0, :content0), (:conversation_key, 2, N'')"}
+FRAGMENTS = {
+    "ids": ":id0, :id1",
+    "rows": "(:conversation_key, :position0, :content0), (:conversation_key, 2, N'')",
+    "cases": "WHEN :position0 THEN :token_count0 WHEN :position1 THEN :token_count1",
+    "positions": ":position0, :position1",
+}
 OF_THE_DIALECT = sorted(
     name for name in dir(DIALECT) if name.isupper() and name not in PIECES and isinstance(getattr(DIALECT, name), str)
 )

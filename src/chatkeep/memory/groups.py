@@ -6,11 +6,11 @@ happened: results that arrive late, twice or never, and messages that a crash cu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
-from chatkeep.message import TOOL, USER, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from chatkeep.message import ASSISTANT, TOOL, USER, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from chatkeep.storage.backend import SYSTEM_ROLES
 from chatkeep.storage.codec import UNREADABLE
 
@@ -18,7 +18,10 @@ SUMMARY_ROLE = "chatkeep.summary"
 """The role of the row in which SummarizingChatMemory keeps a summary. No window shows it as a message."""
 
 
-class Group(msgspec.Struct):
+PASSED_OVER = (*SYSTEM_ROLES, SUMMARY_ROLE)
+
+
+class Group(msgspec.Struct, gc=False):
     """One message, or an assistant message with calls together with all their results behind it."""
 
     messages: list[Message]
@@ -54,7 +57,7 @@ def has_content(parts: Iterable[Part]) -> bool:
     contain non-whitespace text"), and what could not be read is for people, not for models.
     """
     for part in parts:
-        if isinstance(part, Text):
+        if type(part) is Text:
             if part.text and not part.text.isspace():
                 return True
         elif isinstance(part, (Media, ToolCall, ToolResult)) or (isinstance(part, Opaque) and part.type != UNREADABLE):
@@ -69,29 +72,33 @@ def groups_of(messages: Sequence[Message]) -> list[Group]:
     results without a call, messages without content, and a group that lacks a result unless it is still being
     answered, that is, unless nothing but system messages and results follows it.
     """
-    calls, last_said = _paired(messages)
+    plain = [_is_plain(message) for message in messages]
+    calls, last_said = _paired(messages, plain)
     results: dict[int, list[tuple[int, int]]] = {}
+    own_results: dict[int, set[int]] = {}
     lacking: set[int] = set()
     for call in calls:
         if call.answer is None:
             lacking.add(call.owner)
         elif call.answer[0] != call.owner:
             results.setdefault(call.owner, []).append(call.answer)
+        else:  # as providers' built-in tools do
+            own_results.setdefault(call.owner, set()).add(call.answer[1])
     abandoned = lacking - {last_said}
     owners = {call.owner for call in calls}
     groups: list[Group] = []
     # The index of a message whose results end the last group, so that it may be joined to it.
     ending = -1
     for index, message in enumerate(messages):
-        if _is_plain(message):
+        if plain[index]:
             if has_content(message.parts):
                 leads = message.role == USER
-                groups.append(Group([message], starts_turn=leads, leads=leads))
+                groups.append(Group([message], leads, leads))
                 ending = -1
             continue
         if not _says_something(message) or index in abandoned:
             continue
-        shown = _without(message, keep_results=_own_results(calls, index) if index in owners else frozenset())
+        shown = _without(message, keep_results=own_results.get(index, ()))
         if index in owners:
             answers = sorted(results.get(index, ()))
             groups.append(Group([shown, *_result_messages(messages, answers)], open=index in lacking))
@@ -110,13 +117,16 @@ def groups_of(messages: Sequence[Message]) -> list[Group]:
     return groups
 
 
-def _paired(messages: Sequence[Message]) -> tuple[list[_Call], int]:
+def _paired(messages: Sequence[Message], plain: Sequence[bool]) -> tuple[list[_Call], int]:
     """All calls with the results that count, and the index of the last message that is neither system nor results."""
     calls: list[_Call] = []
     by_id: dict[str, list[_Call]] = {}
     last_said = -1
     for index, message in enumerate(messages):
-        if message.role == SUMMARY_ROLE or is_system(message):
+        if plain[index]:
+            last_said = index
+            continue
+        if message.role in PASSED_OVER:
             continue
         if not holds_only_results(message):
             last_said = index
@@ -133,9 +143,14 @@ def _paired(messages: Sequence[Message]) -> tuple[list[_Call], int]:
 
 def _is_plain(message: Message) -> bool:
     """Most messages: something said, with neither calls nor results."""
-    if message.role == TOOL or message.role == SUMMARY_ROLE or is_system(message):
+    role = message.role
+    if role != USER and role != ASSISTANT and (role == TOOL or role in PASSED_OVER):
         return False
-    return not any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts)
+    for part in message.parts:
+        kind = type(part)
+        if kind is ToolCall or kind is ToolResult:
+            return False
+    return True
 
 
 def holds_only_results(message: Message) -> bool:
@@ -147,20 +162,13 @@ def holds_only_results(message: Message) -> bool:
 
 
 def _says_something(message: Message) -> bool:
-    if message.role == SUMMARY_ROLE or is_system(message) or holds_only_results(message):
+    if message.role in PASSED_OVER or holds_only_results(message):
         return False
     dropped: tuple[type, ...] = (ToolResult, ToolCall) if message.role == USER else (ToolResult,)
     return has_content(part for part in message.parts if not isinstance(part, dropped))
 
 
-def _own_results(calls: Iterable[_Call], owner: int) -> frozenset[int]:
-    """The parts with which an assistant message answers its own calls, as providers' built-in tools do."""
-    return frozenset(
-        call.answer[1] for call in calls if call.owner == owner and call.answer and call.answer[0] == owner
-    )
-
-
-def _without(message: Message, keep_results: frozenset[int]) -> Message:
+def _without(message: Message, keep_results: Container[int]) -> Message:
     """The message without results that are shown elsewhere or nowhere, and without calls that a user can't make."""
 
     def stays(place: int, part: Part) -> bool:

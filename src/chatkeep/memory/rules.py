@@ -9,7 +9,7 @@ from chatkeep.memory.trim import Sizes, after_adding, trimmed, trimmed_log
 from chatkeep.memory.window import Measure, Messages, Tokens, Turns, View, turn_view
 from chatkeep.message import Message
 
-SPARE = 4
+SPARE = 2
 """Rows read beyond a window of messages, so that a few which take no room don't cost a second read."""
 
 

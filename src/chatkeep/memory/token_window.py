@@ -9,14 +9,15 @@ from chatkeep.memory.construction import BoundaryName, Eviction, MemoryOver, OnO
 from chatkeep.memory.estimators import HeuristicTokenCountEstimator
 from chatkeep.memory.limits import Limit
 from chatkeep.memory.memory import AsyncChatMemory, ChatMemory
-from chatkeep.memory.rules import Kind
+from chatkeep.memory.rules import SPARE, Kind
 from chatkeep.memory.tokens import TokenCountEstimator, check_estimator, checked_count, estimator_key
 from chatkeep.memory.window import Measure, Tokens
 from chatkeep.message import Message
 from chatkeep.repository import ChatMemoryRepository
 
-FIRST = 24
-"""Messages of the first block: a budget of some thousand tokens is usually full by then."""
+TOKENS_PER_MESSAGE = 100
+"""The first block is as large as would fill the budget at so many for a message; its messages tell more."""
+MOST_AT_FIRST = 500
 
 
 class TokenKind(Kind):
@@ -36,7 +37,7 @@ class TokenKind(Kind):
         return checked_count(self.estimator, message)
 
     def first(self, limit: int) -> int:
-        return FIRST
+        return min(limit // TOKENS_PER_MESSAGE + SPARE, MOST_AT_FIRST)
 
     def more(self, seen: int, size: int, limit: int) -> int:
         if size >= limit:

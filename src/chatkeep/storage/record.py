@@ -17,7 +17,7 @@ class Unset(enum.Enum):
 UNSET = Unset.UNSET
 
 
-class MessageRecord(msgspec.Struct):
+class MessageRecord(msgspec.Struct, gc=False):
     """One row of chat_message."""
 
     message_id: str

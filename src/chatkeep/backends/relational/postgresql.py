@@ -122,6 +122,8 @@ class PostgresqlDialect(Dialect):
                m.created_at, m.expires_at
         FROM {message_rows}
     """
+    # The sum's type is not left to the parameters'.
+    UPDATE_COUNTS = Dialect.UPDATE_COUNTS.replace("CASE position {cases} END", "(CASE position {cases} END) ::integer")
     SELECT_SERVER = """
         SELECT current_setting('server_version'), current_database(), current_setting('server_encoding')
     """

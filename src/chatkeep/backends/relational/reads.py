@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from chatkeep.backends.relational.dialect import Dialect
 from chatkeep.backends.relational.session import Session
 from chatkeep.storage.backend import DirectoryKey
 from chatkeep.storage.record import ContextRecord, ConversationRecord, MessageRecord
@@ -40,22 +41,30 @@ def history(
 
 def find_context(session: Session, owner: str, conversation_id: str, limit: int, before: int | None) -> ContextRecord:
     dialect = session.dialect
-    of = {"owner": owner, "conversation_id": conversation_id, "limit": limit}
-    rows = session.rows(
-        dialect.sql_with_limit("SELECT_CONTEXT", limit), {**of, "before": HIGHEST if before is None else before}
-    )
+    of: dict[str, Any] = {"owner": owner, "conversation_id": conversation_id, "limit": limit}
+    name = "SELECT_CONTEXT"
+    if before is not None:
+        name, of = "SELECT_CONTEXT_BELOW", {**of, "before": before}
+    rows = session.rows(dialect.sql_with_limit(name, limit), of)
     found = ContextRecord([])
     for row in rows:
-        record = None
-        if row[2] is not None:
-            record = dialect.message(row[2:-1])
-            record.token_estimator = row[-1]
         if row[0]:
-            found.version, found.start, found.system = int(row[0]), int(row[1]), record
-        elif record is not None:
-            found.messages.append(record)
-    found.messages.sort(key=_position)  # a union has no order of its own
+            found.version, found.start = int(row[0]), int(row[1])
+            found.system = None if row[2] is None else _counted_message(dialect, row)
+            rows.remove(row)  # a union has no order of its own, but the first row is the usual place
+            break
+    start = found.start
+    newest = [record for record in (_counted_message(dialect, row) for row in rows) if record.position > start]
+    newest.sort(key=_position)
+    found.messages = newest
     return found
+
+
+def _counted_message(dialect: Dialect, row: Sequence[Any]) -> MessageRecord:
+    """A message of SELECT_CONTEXT, whose last column says who counted its tokens."""
+    record = dialect.message(row[2:10])
+    record.token_estimator = row[10]
+    return record
 
 
 _position = operator.attrgetter("position")

@@ -69,9 +69,10 @@ class Statements:
     """
     SELECT_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position"
     SELECT_NEWEST_MESSAGES = LIVE_MESSAGES + " ORDER BY m.position DESC {first}"
-    # One statement, so that all is of one moment: the conversation with its system message, and the newest messages
-    # behind the start of the context. Version 0 tells the messages from the conversation.
-    SELECT_CONTEXT = """
+    # One statement, so that all is of one moment: the conversation with its system message, and the newest messages,
+    # which have version 0. Those before the start of the context are left out by the reader: as a condition here it
+    # would be a second bound of the scan, for which PostgreSQL may rather sort the whole.
+    CONTEXT = """
         SELECT c.conversation_key * {numbers} + c.version, c.conversation_key * {numbers} + c.context_start,
                {message_columns}, m.token_estimator
         FROM chat_conversation c LEFT JOIN chat_message m
@@ -84,13 +85,12 @@ class Statements:
             FROM chat_message m
             WHERE m.conversation_key = (SELECT conversation_key FROM chat_conversation
                                         WHERE owner = :owner AND conversation_id = :conversation_id)
-              AND m.position > (SELECT context_start FROM chat_conversation
-                                WHERE owner = :owner AND conversation_id = :conversation_id)
-              AND m.position < :before - {number_base}
-              AND (m.expires_at IS NULL OR m.expires_at > {moment})
+              {below} AND (m.expires_at IS NULL OR m.expires_at > {moment})
             ORDER BY m.position DESC {first}
         ) AS newest
     """
+    SELECT_CONTEXT = CONTEXT.replace("{below}", "")
+    SELECT_CONTEXT_BELOW = CONTEXT.replace("{below}", "AND m.position < :before - {number_base}")
     # :after and :before are public positions. The key is a scalar subquery and not a join, so that planners see one
     # value and scan the index on (key, position) between the bounds, in order, up to the limit.
     HISTORY = (
