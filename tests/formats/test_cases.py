@@ -1,4 +1,4 @@
-"""Formats case by case, but for OpenAI's chat: what a Message becomes, what is refused where, what is left when asked."""
+"""Formats case by case, but for OpenAI's chat: what a Message becomes, what is refused, what is left when asked."""
 
 from __future__ import annotations
 
