@@ -128,9 +128,7 @@ class _Target:
             raise ValueError(f"{ID}: expected text, got {type(told).__name__}")
         if self._named is None:
             if told is None:
-                raise ValueError(
-                    f"{ID}: missing; --conversation (conversation_id= in Python) names it"
-                )
+                raise ValueError(f"{ID}: missing; --conversation (conversation_id= in Python) names it")
             return told
         if told not in (None, self._named):
             raise ValueError(f"{ID}: the file names {told!r:.80} and you {self._named!r:.80}")
