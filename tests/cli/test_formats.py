@@ -175,6 +175,7 @@ def test_rows_of_several_conversations_go_to_each(
     assert run("import", "-", "--format", "spring-ai", stdin=lines(*rows)).code == 0
     assert [message.text for message in repository.find_by_conversation_id("a")] == ["a0", "a1"]
     assert [message.text for message in repository.find_by_conversation_id("b")] == ["b0", "b1"]
+    assert len({message.id for name in "ab" for message in repository.find_by_conversation_id(name)}) == 4
 
 
 def test_what_a_format_cannot_say_fails_with_its_place_unless_it_may_go(

@@ -111,10 +111,11 @@ def test_a_conversation_goes_from_one_provider_to_the_other_and_back() -> None:
 
 
 def test_rows_that_were_read_and_new_messages_are_numbered_on() -> None:
-    rows = [{"content": "x", "type": "USER", "timestamp": "2026-01-01 10:00:00.000000", "sequence_id": 7}]
-    read = messages_from_spring_ai(rows)
+    row = {"content": "x", "type": "USER", "timestamp": "2026-01-01 10:00:00.000000"}
+    read = messages_from_spring_ai([{**row, "sequence_id": 6}, {**row, "sequence_id": 7}])
+    assert [message.extra for message in read] == [{"spring-ai": {"sequence_id": 6}}, {}]
     assert read[0].created_at.isoformat() == "2026-01-01T10:00:00+00:00"
-    assert [row["sequence_id"] for row in messages_to_spring_ai([*read, Message.assistant("y")])] == [7, 8]
+    assert [row["sequence_id"] for row in messages_to_spring_ai([*read, Message.assistant("y")])] == [6, 7, 8]
 
 
 def test_what_a_model_gave_in_one_go_is_one_message() -> None:
@@ -128,6 +129,21 @@ def test_what_a_model_gave_in_one_go_is_one_message() -> None:
     assert call.parts[0].signature == "e"  # type: ignore[union-attr]
     assert result.tool_results == [ToolResult("c", "1")]
     assert messages_from_responses("Hi")[0].text == "Hi"
+
+
+def test_two_messages_of_the_model_behind_one_another_stay_two_items() -> None:
+    items = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
+    read = messages_from_responses(items)
+    assert [message.text for message in read] == ["ab"]
+    assert messages_to_responses(read) == items
+
+
+@pytest.mark.parametrize("audio", [{"binaryData": "AAEC"}, {"binaryData": "AAEC", "mimeType": "text/x"}])
+def test_what_is_unusual_in_two_ways_is_kept_whole(audio: dict[str, str]) -> None:
+    given = {"type": "USER", "contents": [{"type": "AUDIO", "audio": audio}]}
+    message = from_langchain4j(given)
+    assert message.parts == (Opaque("langchain4j.content", given["contents"][0]),)
+    assert to_langchain4j(message) == given
 
 
 # The path of a refusal, and what is left where losses are accepted.
@@ -178,6 +194,12 @@ LOSSES: dict[str, tuple[Callable[..., Any], Message, str, list[Any]]] = {
     ),
     "sound": (anthropic, Message.user([Media("audio/wav", b"x")]), r"parts\[0\]: .*data of audio/wav", []),
     "an unknown role": (anthropic, Message("critic", (Text("x"),)), r"role: Anthropic knows no role 'critic'", []),
+    "a note against the field": (
+        anthropic,
+        Message.user([Text("a", {"anthropic": {"text": "b"}})]),
+        r"parts\[0\]\.extra\.anthropic\.text: a note can't stand in",
+        [{"role": "user", "content": "a"}],
+    ),
     "a name": (
         anthropic,
         Message.user("x", name="Anna"),
