@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -23,6 +24,8 @@ _IDS = uuid.UUID("6f2f4a56-2c5b-5f0e-9d0a-5a3f0f6f0c11")
 """The namespace of the ids of imported messages. Never changes: a second import would store all again."""
 
 ID = "conversation_id"
+_ROW = re.compile(r"\w+\[(\d+)\]\.")
+"""The path of a row within those of its conversation, at the start of an error."""
 
 
 def import_documents(
@@ -43,7 +46,8 @@ def import_documents(
     conversation's metadata under the format's name, and `export_documents` writes them again.
 
     Messages have no ids there: theirs are made of conversation id and place, so a second import of the same file
-    changes nothing, and one of a file that has grown stores what is new. A message that was changed in between is an error.
+    changes nothing, and one of a file that has grown stores what is new. A message that was changed in
+    between is an error.
 
     Raises InvalidMessageError with line and path of what is wrong; what came before it is stored. `tally` tells, also
     after an error, what went through.
@@ -51,8 +55,8 @@ def import_documents(
     tally = Tally() if tally is None else tally
     target = _Target(repository, find_format(format), conversation_id, Writer(repository, batch, tally, progress))
     try:
-        for where, value in _conversations(_counted(lines, tally), target.format):
-            target.store(where, value)
+        for places, value in _conversations(_counted(lines, tally), target.format):
+            target.store(places, value)
     except InvalidMessageError:
         target.writer.finish()
         raise
@@ -66,17 +70,16 @@ def _counted(lines: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
         tally.lines += 1
 
 
-def _conversations(lines: Iterable[bytes], format: Format) -> Iterator[tuple[str, Any]]:
-    """Documents with their places; rows that stand together and share a conversation id as one."""
+def _conversations(lines: Iterable[bytes], format: Format) -> Iterator[tuple[list[str], Any]]:
+    """Documents with their places; rows that stand together and share a conversation id as one, with those of all."""
     if not format.rows:
-        yield from documents(lines)
+        for where, value in documents(lines):
+            yield [where], value
         return
     rows = ((where, row) for where, value in documents(lines) for row in (value if type(value) is list else [value]))
     for _, group in groupby(rows, lambda item: _id_of(item[1])):
         together = list(group)
-        first, last = together[0][0], together[-1][0]
-        where = first if first == last else f"{first} to {last.removeprefix('line ')}"
-        yield where, [row for _, row in together]
+        yield [where for where, _ in together], [row for _, row in together]
 
 
 def _id_of(value: Any) -> Any:
@@ -96,23 +99,27 @@ class _Target:
         self._stored: dict[str, int] = {}
         """Messages of each conversation so far, of this file."""
 
-    def store(self, where: str, value: Any) -> None:
+    def store(self, places: list[str], value: Any) -> None:
         """Store one conversation, or a piece of one."""
-        place = f"{where}: " if where else ""
         try:
-            self._store(where, place, value)
+            self._store(places, value)
         except PlacedError:
             raise
         except (ValueError, TypeError, RecursionError) as exc:
-            raise PlacedError(f"{place}{exc}") from exc
+            row = _ROW.match(str(exc)) if self.format.rows else None
+            place = places[int(row[1])] if row else places[0]
+            text = str(exc)[row.end() :] if row and place else str(exc)
+            raise PlacedError(f"{place}: {text}" if place else text) from exc
 
-    def _store(self, where: str, place: str, value: Any) -> None:
+    def _store(self, places: list[str], value: Any) -> None:
         conversation_id = self._conversation_id(_id_of(value[0] if self.format.rows else value))
         messages = self.format.read(value)
-        self.writer.conversation(conversation_id, None, self._metadata(conversation_id, value), where or "the file")
+        metadata = self._metadata(conversation_id, value)
+        self.writer.conversation(conversation_id, None, metadata, places[0] or "the file")
         start = self._stored.get(conversation_id, 0)
         for number, message in enumerate(messages, start):
             own = msgspec.structs.replace(message, id=_message_id(self.format.name, conversation_id, number))
+            place = f"{places[0]}: " if places[0] else ""
             self.writer.message(conversation_id, own, UNSET, f"{place}message {number + 1} of {conversation_id!r}")
         self._stored[conversation_id] = start + len(messages)
 
@@ -121,7 +128,7 @@ class _Target:
             raise ValueError(f"{ID}: expected text, got {type(told).__name__}")
         if self._named is None:
             if told is None:
-                raise ValueError(f"{ID}: missing; for a file of one conversation name it yourself")
+                raise ValueError(f"{ID}: missing; --conversation (conversation_id= in Python) names it")
             return told
         if told not in (None, self._named):
             raise ValueError(f"{ID}: the file names {told!r:.80} and you {self._named!r:.80}")

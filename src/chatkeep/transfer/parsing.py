@@ -30,7 +30,9 @@ def documents(lines: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
     for number, line in source:
         try:
             value = parsed(line)
-        except ValueError:
+        except ValueError as exc:
+            if not isinstance(exc.__cause__, json.JSONDecodeError):
+                raise InvalidMessageError(f"line {number}: {exc}") from exc
             yield "", _whole(line, (more for _, more in source), number)
             return
         if value is not None:
@@ -46,11 +48,12 @@ def documents(lines: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
 
 
 def _whole(first: bytes, more: Iterable[bytes], number: int) -> Any:
+    """The value of a text over many lines; `number` is that of the first."""
     try:
         return parsed(first + b"".join(more))
     except ValueError as exc:
         cause = exc.__cause__
         if isinstance(cause, json.JSONDecodeError):
-            line = cause.lineno + number - 1
-            raise InvalidMessageError(f"line {line}, column {cause.colno}: not JSON ({cause.msg})") from exc
+            place = f"line {cause.lineno + number - 1}, column {cause.colno}"
+            raise InvalidMessageError(f"{place}: not JSON ({cause.msg})") from exc
         raise InvalidMessageError(str(exc)) from exc
