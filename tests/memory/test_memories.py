@@ -84,7 +84,9 @@ def test_wrong_choices_are_refused_by_name(repository: Any, options: dict[str, A
         MessageWindowChatMemory(repository, 5, **options)
 
 
-@pytest.mark.parametrize("wrong", [None, "text", {"role": "user"}, 7, [Message.user("in a list")]], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [None, "text", {"role": "user"}, 7, [Message.user("in a list")]], ids=lambda value: type(value).__name__
+)
 @pytest.mark.parametrize("eviction", ["keep", "delete"])
 def test_what_is_no_message_is_refused(repository: Any, wrong: Any, eviction: Any) -> None:
     made = MessageWindowChatMemory(repository, eviction=eviction)
@@ -98,7 +100,7 @@ def test_what_is_no_message_is_refused(repository: Any, wrong: Any, eviction: An
     assert repository.count_messages("c") == 1
 
 
-@pytest.mark.parametrize("wrong", [None, "text", 7, Message.user("alone")], ids=repr)
+@pytest.mark.parametrize("wrong", [None, "text", 7, Message.user("alone")], ids=lambda value: type(value).__name__)
 def test_what_is_no_list_of_messages_is_refused(repository: Any, wrong: Any) -> None:
     made = MessageWindowChatMemory(repository)
     with pytest.raises(TypeError, match="messages: expected an iterable"):
@@ -107,7 +109,7 @@ def test_what_is_no_list_of_messages_is_refused(repository: Any, wrong: Any) -> 
         made.get("c", upcoming=wrong)
 
 
-@pytest.mark.parametrize("wrong", ["", None, " x", "a\n", "x" * 256], ids=repr)
+@pytest.mark.parametrize("wrong", ["", None, " x", "a\n", "x" * 256], ids=lambda value: type(value).__name__)
 def test_a_wrong_conversation_id_is_refused_by_every_method(repository: Any, wrong: Any) -> None:
     made = MessageWindowChatMemory(repository)
     for call in (made.get, made.clear, made.add, lambda each: made.set(each, []), made.conversation):
