@@ -55,10 +55,14 @@ def append(session: Session, write: Write, *, reconcile: bool) -> int:
         version = session.dialect.append_at_once(session, write)
         if version is not None:
             return version
-    if not write.records and reads.current_version(session, write.owner, write.conversation_id) == 0:
-        return 0
     with session.transaction():
-        head, created = _lock_or_create(session, write)
+        if write.records:
+            head, created = _lock_or_create(session, write)
+        else:
+            found, created = _lock(session, write.owner, write.conversation_id), False
+            if found is None:
+                return 0
+            head = found
         actual = 0 if created else head.public_version
         stale = write.expected_version not in (None, actual)
         if restart:
