@@ -13,7 +13,6 @@ import msgspec
 
 from chatkeep.errors import StorageError
 from chatkeep.message import Message
-from chatkeep.storage import codec
 from chatkeep.storage.backend import ContextChange, Write
 from chatkeep.storage.checks import MOST, effective_ttl
 from chatkeep.storage.record import ContextRecord, MessageRecord
@@ -40,10 +39,10 @@ class Context:
         self.start = found.start
         """The position behind which the context begins."""
         self.records = found.messages
-        self.messages = self._decoded(found.messages)
+        self.messages = calls.decode(conversation_id, found.messages)
         """Oldest first."""
         self.system_record = found.system
-        self.system = None if found.system is None else self._decoded([found.system])[0]
+        self.system = None if found.system is None else calls.decode(conversation_id, [found.system])[0]
         """The newest system message of the context, which may lie before these messages or be among them."""
         self.whole = len(found.messages) < asked
         """Whether no message of the context lies before these."""
@@ -51,7 +50,7 @@ class Context:
     def extend(self, older: ContextRecord, asked: int) -> None:
         """Put older messages in front."""
         self.records = older.messages + self.records
-        self.messages = self._decoded(older.messages) + self.messages
+        self.messages = self._calls.decode(self._conversation_id, older.messages) + self.messages
         self.whole = len(older.messages) < asked
 
     def count(self, estimator: str, count_message: Callable[[Message], int]) -> tuple[dict[str, int], dict[int, int]]:
@@ -77,10 +76,6 @@ class Context:
         if self.system_record is not None and self.system is not None:
             self.system_record = count(self.system_record, self.system)
         return counts, fresh
-
-    def _decoded(self, records: Iterable[MessageRecord]) -> list[Message]:
-        keep = self._calls.keep_unreadable
-        return [codec.decode(record, self._conversation_id, keep_unreadable=keep) for record in records]
 
 
 def read_context(
@@ -134,15 +129,14 @@ def extend_context(
     restart: bool = False,
     expected_version: int | None = None,
 ) -> Call[int]:
-    """Append messages; what left the context moves to the end. With `restart` the context begins behind all that is
-    stored, and a conversation that doesn't exist is not made for no messages. Gives the version."""
+    """Append messages; what left the context moves to the end. With `restart`, and only then messages may be none, the
+    context begins behind all that is stored, and a conversation that doesn't exist is not made for no messages. Gives
+    the version."""
     if restart:
         calls._require("context")
     change: ContextChange = "restart" if restart else "extend" if calls.capabilities.context else "ignore"
     plain = calls._write(conversation_id, messages, expected_version, None)
     write = msgspec.structs.replace(plain, context=change, records=with_counts(plain.records, counted))
-    if not write.records and not restart:
-        return Call(lambda _: calls.backend.current_version(calls.owner, conversation_id), repeatable=True)
     return Call(lambda again: calls.backend.append(write, reconcile=again), repeatable=True)
 
 

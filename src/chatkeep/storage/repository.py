@@ -57,9 +57,7 @@ class Calls:
             return Call(lambda _: [], repeatable=True)
 
         def work(_: bool) -> list[Message]:
-            records = self.backend.find_messages(self.owner, conversation_id, newest)
-            keep = self.keep_unreadable
-            return [codec.decode(record, conversation_id, keep_unreadable=keep) for record in records]
+            return self.decode(conversation_id, self.backend.find_messages(self.owner, conversation_id, newest))
 
         return Call(work, repeatable=True)
 
@@ -80,8 +78,9 @@ class Calls:
             more = len(records) > limit
             shown = records[-limit:] if backwards else records[:limit]
             edge = shown[0 if backwards else -1].position if more else 0
+            messages = self.decode(conversation_id, shown)
             return Page(
-                [self._entry(record, conversation_id) for record in shown],
+                [_entry(record, message) for record, message in zip(shown, messages, strict=True)],
                 checks.position_cursor(edge) if more else None,
             )
 
@@ -256,14 +255,10 @@ class Calls:
             raise ConcurrentChangeError(write.conversation_id, expected=write.expected_version, actual=actual)
         return actual
 
-    def _entry(self, record: MessageRecord, conversation_id: str) -> HistoryEntry:
-        message = codec.decode(record, conversation_id, keep_unreadable=self.keep_unreadable)
-        return HistoryEntry(
-            position=record.position,
-            message=message,
-            expires_at=None if record.expires_at is None else utc(record.expires_at),
-            token_count=record.token_count,
-        )
+    def decode(self, conversation_id: str, records: Iterable[MessageRecord]) -> list[Message]:
+        """The messages of stored records; StoredDataError or an opaque part for what can't be read, as was chosen."""
+        keep = self.keep_unreadable
+        return [codec.decode(record, conversation_id, keep_unreadable=keep) for record in records]
 
     def _entry_of(self, record: ConversationRecord) -> Conversation:
         return _conversation(record, keep_unreadable=self.keep_unreadable)
@@ -278,6 +273,15 @@ class Calls:
             raise UnsupportedOperationError(
                 f"the {self.backend.name} backend does not offer {capability!r}; see repository.capabilities"
             )
+
+
+def _entry(record: MessageRecord, message: Message) -> HistoryEntry:
+    return HistoryEntry(
+        position=record.position,
+        message=message,
+        expires_at=None if record.expires_at is None else utc(record.expires_at),
+        token_count=record.token_count,
+    )
 
 
 def _conversation(record: ConversationRecord, *, keep_unreadable: bool) -> Conversation:
