@@ -7,6 +7,7 @@ function), or a pause. The generator is sent each step's result; errors of a ste
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import time
 from collections.abc import Callable, Generator
@@ -44,44 +45,32 @@ Steps: TypeAlias = Generator[Step, Any, T]
 
 def run(repository: ChatMemoryRepository | None, steps: Steps[T]) -> T:
     """The result of an operation, in the caller's thread."""
-    send: Callable[[], Step] = steps.__next__
+    go_on: Callable[[], Step] = functools.partial(next, steps)
     while True:
         try:
-            step = send()
+            step = go_on()
         except StopIteration as end:
             result: T = end.value
             return result
         try:
-            value = _done(repository, step)
+            go_on = functools.partial(steps.send, _done(repository, step))
         except BaseException as error:
-            send = _throwing(steps, error)
-        else:
-            send = _sending(steps, value)
+            go_on = functools.partial(steps.throw, error)
 
 
 async def run_async(repository: AsyncChatMemoryRepository | None, steps: Steps[T]) -> T:
     """The result of an operation, awaited."""
-    send: Callable[[], Step] = steps.__next__
+    go_on: Callable[[], Step] = functools.partial(next, steps)
     while True:
         try:
-            step = send()
+            step = go_on()
         except StopIteration as end:
             result: T = end.value
             return result
         try:
-            value = await _done_async(repository, step)
+            go_on = functools.partial(steps.send, await _done_async(repository, step))
         except BaseException as error:
-            send = _throwing(steps, error)
-        else:
-            send = _sending(steps, value)
-
-
-def _sending(steps: Steps[Any], value: Any) -> Callable[[], Step]:
-    return lambda: steps.send(value)
-
-
-def _throwing(steps: Steps[Any], error: BaseException) -> Callable[[], Step]:
-    return lambda: steps.throw(error)
+            go_on = functools.partial(steps.throw, error)
 
 
 def _done(repository: ChatMemoryRepository | None, step: Step) -> Any:
