@@ -11,12 +11,12 @@ from chatkeep.migrations.target import Target
 from chatkeep.storage.record import MessageRecord
 
 
-class PlacedVector(msgspec.Struct, frozen=True):
-    """The vector of the message at a public position."""
+class VectorItem(msgspec.Struct, frozen=True):
+    """One message's vector. `position` is the message's in the log, and names it for ever: it is never used again."""
 
     position: int
     vector: Sequence[float] | None
-    """Of length 1. None: the message has no text to embed, and is done all the same."""
+    """Of length 1. None: the message has no text to embed; its position counts all the same, for what comes next."""
 
 
 class FoundRecord(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class VectorTables(abc.ABC):
         """The first `limit` live messages behind the last that has a vector, in order."""
 
     @abc.abstractmethod
-    def add(self, dimensions: int | None, rows: Sequence[PlacedVector]) -> bool:
+    def add(self, dimensions: int | None, rows: Sequence[VectorItem]) -> bool:
         """Store vectors, all or none; what is stored, or has no message any more, is passed over.
 
         `dimensions` None: no row has a vector. False: nothing was stored, for it is the model's first and has none.

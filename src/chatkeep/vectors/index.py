@@ -16,12 +16,10 @@ import msgspec
 from chatkeep.memory.steps import Ask, Steps
 from chatkeep.message import Message
 from chatkeep.migrations.runner import migrate, validate
-from chatkeep.storage import codec
-from chatkeep.storage.record import MessageRecord
 from chatkeep.storage.repository import Calls
 from chatkeep.storage.runner import Call
-from chatkeep.storage.vectors import PlacedVector, VectorTables
-from chatkeep.vectors.store import VectorHit, VectorItem
+from chatkeep.storage.vectors import VectorItem, VectorTables
+from chatkeep.vectors.store import VectorHit
 
 ROUNDS = 4
 """How often a store is asked again, after it was told what is gone, before fewer hits than wanted are given."""
@@ -56,7 +54,7 @@ class Index(abc.ABC):
 
     @abc.abstractmethod
     def add(
-        self, calls: Calls, conversation_id: str, vectors: Sequence[PlacedVector], dimensions: int | None
+        self, calls: Calls, conversation_id: str, vectors: Sequence[VectorItem], dimensions: int | None
     ) -> Steps[bool]:
         """Whether something was stored, so that `pending` goes on behind it."""
 
@@ -85,13 +83,14 @@ class TableIndex(Index):
     def pending(self, calls: Calls, conversation_id: str, limit: int) -> Steps[list[Placed]]:
         def work(_: bool) -> list[Placed]:
             records = self._tables.pending(calls.owner, conversation_id, limit)
-            return [Placed(record.position, _decoded(calls, conversation_id, record)) for record in records]
+            messages = calls.decode(conversation_id, records)
+            return [Placed(record.position, message) for record, message in zip(records, messages, strict=True)]
 
         found: list[Placed] = yield Call(work, repeatable=True)
         return found
 
     def add(
-        self, calls: Calls, conversation_id: str, vectors: Sequence[PlacedVector], dimensions: int | None
+        self, calls: Calls, conversation_id: str, vectors: Sequence[VectorItem], dimensions: int | None
     ) -> Steps[bool]:
         stored: bool = yield Call(lambda _: self._tables.add(dimensions, vectors), repeatable=True)
         return stored
@@ -105,7 +104,7 @@ class TableIndex(Index):
                 Recalled(
                     each.conversation_id,
                     each.record.position,
-                    _decoded(calls, each.conversation_id, each.record),
+                    calls.decode(each.conversation_id, [each.record])[0],
                     1 - each.distance,
                 )
                 for each in found
@@ -139,10 +138,9 @@ class StoreIndex(Index):
         return [Placed(entry.position, entry.message) for entry in page.items]
 
     def add(
-        self, calls: Calls, conversation_id: str, vectors: Sequence[PlacedVector], dimensions: int | None
+        self, calls: Calls, conversation_id: str, vectors: Sequence[VectorItem], dimensions: int | None
     ) -> Steps[bool]:
-        items = [VectorItem(placed.position, placed.vector) for placed in vectors]
-        yield Ask(self._store.add, calls.owner, conversation_id, items)
+        yield Ask(self._store.add, calls.owner, conversation_id, vectors)
         return True
 
     def search(
@@ -178,7 +176,3 @@ def _context_start(calls: Calls, conversation_id: str) -> Call[int]:
     if not calls.capabilities.context:
         return Call(lambda _: 0, repeatable=True)
     return Call(lambda _: calls.backend.find_context(calls.owner, conversation_id, 1).start, repeatable=True)
-
-
-def _decoded(calls: Calls, conversation_id: str, record: MessageRecord) -> Message:
-    return codec.decode(record, conversation_id, keep_unreadable=calls.keep_unreadable)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from chatkeep.errors import ConfigurationError
-from chatkeep.vectors.store import VectorHit, VectorItem
+from chatkeep.storage.vectors import VectorItem
+from chatkeep.vectors.store import VectorHit
 
 
 class InProcessVectorStore:

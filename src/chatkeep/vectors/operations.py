@@ -10,7 +10,7 @@ from chatkeep.errors import EmbeddingError
 from chatkeep.identifiers import check_conversation_id
 from chatkeep.memory.steps import Ask, Steps
 from chatkeep.storage.repository import Calls
-from chatkeep.storage.vectors import PlacedVector
+from chatkeep.storage.vectors import VectorItem
 from chatkeep.vectors.embedding import check_vectors
 from chatkeep.vectors.index import Index, Placed, Recalled
 
@@ -105,7 +105,7 @@ class VectorOperations:
         self, calls: Calls, conversation_id: str, pending: Sequence[Placed], vectors: Sequence[list[float] | None]
     ) -> Steps[bool]:
         of_texts = iter(vectors)
-        rows = [PlacedVector(placed.position, next(of_texts) if self._has_text(placed) else None) for placed in pending]
+        rows = [VectorItem(placed.position, next(of_texts) if self._has_text(placed) else None) for placed in pending]
         return (yield from self._index.add(calls, conversation_id, rows, self._dimensions))
 
     def _texts(self, pending: Sequence[Placed]) -> list[str]:

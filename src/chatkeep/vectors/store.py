@@ -7,13 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-
-class VectorItem(msgspec.Struct, frozen=True):
-    """One message's vector. `position` is the message's in the log, and names it for ever: it is never used again."""
-
-    position: int
-    vector: Sequence[float] | None
-    """Of length 1. None: the message has no text to embed; only its position counts, for `last_position`."""
+from chatkeep.storage.vectors import VectorItem
 
 
 class VectorHit(msgspec.Struct, frozen=True):

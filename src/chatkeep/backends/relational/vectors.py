@@ -19,7 +19,7 @@ from chatkeep.errors import EmbeddingError
 from chatkeep.migrations.target import Target
 from chatkeep.storage.backend import Backend
 from chatkeep.storage.record import MessageRecord
-from chatkeep.storage.vectors import FoundRecord, PlacedVector, VectorTables
+from chatkeep.storage.vectors import FoundRecord, VectorItem, VectorTables
 
 CONVERSATION_KEY = """
     (SELECT conversation_key FROM chat_conversation WHERE owner = :owner AND conversation_id = :conversation_id)
@@ -105,7 +105,7 @@ class RelationalVectors(VectorTables):
             rows = session.rows(self._sql(SELECT_PENDING), {**of, "model_key": model.key if model else 0})
             return [session.dialect.message(row) for row in rows]
 
-    def add(self, dimensions: int | None, rows: Sequence[PlacedVector]) -> bool:
+    def add(self, dimensions: int | None, rows: Sequence[VectorItem]) -> bool:
         with self._database.session() as session:
             self.prepare(session)
             with session.transaction():
@@ -183,7 +183,7 @@ class RelationalVectors(VectorTables):
             )
         return model
 
-    def _values(self, model: Model, row: PlacedVector) -> dict[str, Any]:
+    def _values(self, model: Model, row: VectorItem) -> dict[str, Any]:
         key, number = divmod(row.position, NUMBERS)
         vector = None if row.vector is None else self.encode(row.vector)
         return {"model_key": model.key, "conversation_key": key, "position": number, "embedding": vector}
