@@ -11,7 +11,7 @@ from chatkeep.advisors.request import Advisor, Memory, MemoryAdvisor, Request
 from chatkeep.advisors.stream import AsyncChatStream, ChatStream
 from chatkeep.advisors.turn import POLICIES, Turns
 from chatkeep.advisors.vector_store import VectorStoreChatMemoryAdvisor
-from chatkeep.memory.limits import check_choice
+from chatkeep.memory.limits import check_choice, named
 from chatkeep.memory.steps import Ask, Steps, run, run_async
 from chatkeep.message import Message
 
@@ -40,8 +40,9 @@ def advise(model: Model | AsyncModel, *advisors: Advisor, on_error: OnError = "d
         raise TypeError(f"model: expected something to call with a list of messages, got {type(model).__name__}")
     for index, advisor in enumerate(advisors):
         if not isinstance(advisor, Advisor):
-            what = advisor.__name__ if isinstance(advisor, type) else type(advisor).__name__
-            raise TypeError(f"advisors[{index}]: expected an advisor such as MessageChatMemoryAdvisor(…), got {what}")
+            raise TypeError(
+                f"advisors[{index}]: expected an advisor such as MessageChatMemoryAdvisor(…), got {named(advisor)}"
+            )
         if index and isinstance(advisor, MemoryAdvisor):
             raise ValueError(
                 f"advisors[{index}]: {type(advisor).__name__} must come first, and there is one memory to a chain"

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from chatkeep.memory.limits import named
 from chatkeep.memory.steps import Steps
 from chatkeep.message import Message, Text
 from chatkeep.storage.backend import SYSTEM_ROLES
@@ -77,8 +78,7 @@ class MemoryAdvisor(Advisor):
         for name in ("get", "add"):
             if not callable(getattr(memory, name, None)) or isinstance(memory, type):
                 raise TypeError(
-                    f"memory: expected a memory such as MessageWindowChatMemory(repository), got "
-                    f"{memory.__name__ if isinstance(memory, type) else type(memory).__name__}"
+                    f"memory: expected a memory such as MessageWindowChatMemory(repository), got {named(memory)}"
                 )
         self.memory = memory
 

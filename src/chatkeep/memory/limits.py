@@ -42,6 +42,11 @@ def check_flag(value: object, name: str) -> bool:
     return value
 
 
+def named(value: object) -> str:
+    """What was given, for an error: the class itself, or whose instance it is."""
+    return value.__name__ if isinstance(value, type) else type(value).__name__
+
+
 def check_messages(messages: Iterable[Message], name: str) -> list[Message]:
     """Messages and nothing else, in a list of our own."""
     if isinstance(messages, (str, bytes, dict, Message)) or not isinstance(messages, Iterable):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Protocol, runtime_checkable
 
+from chatkeep.memory.limits import named
 from chatkeep.message import Message
 
 
@@ -42,10 +43,7 @@ def estimator_key(estimator: TokenCountEstimator) -> str:
 def check_estimator(estimator: TokenCountEstimator) -> TokenCountEstimator:
     """An estimator whose key can be stored."""
     if isinstance(estimator, type) or not isinstance(estimator, TokenCountEstimator):
-        raise TypeError(
-            f"estimator: expected an object with name, version and count_message, got "
-            f"{estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__}"
-        )
+        raise TypeError(f"estimator: expected an object with name, version and count_message, got {named(estimator)}")
     key = estimator_key(estimator)
     if not _KEY.fullmatch(key):
         raise ValueError(f"estimator: name/version {key!r} must be up to 64 printable ASCII characters without spaces")
