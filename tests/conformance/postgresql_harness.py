@@ -15,7 +15,8 @@ from sqlalchemy.engine import make_url
 from chatkeep import open_repository
 from chatkeep.migrations.runner import migrate
 from tests import services
-from tests.conformance.relational_harness import RELATIONAL, ServerHarness, vector_target_of
+from tests.conformance.relational_harness import RELATIONAL, ServerHarness
+from tests.migrations.places import target_of
 from tests.servers import plain
 
 RAISE = "RAISE EXCEPTION 'refused by a trigger'"
@@ -56,7 +57,7 @@ class PostgresqlHarness(ServerHarness):
         url = self.empty_url()
         open_repository(url, schema="migrate").close()
         if "vector_options" not in self.cannot:
-            with vector_target_of(url) as target:
+            with target_of(url, vectors=True) as target:
                 migrate(target)
         return url
 

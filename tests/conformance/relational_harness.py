@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from chatkeep.capabilities import MAX_MESSAGE_BYTES, Capabilities
-from chatkeep.config import load_settings
 from chatkeep.conformance import Harness
-from chatkeep.migrations.target import Target
 from tests.proxy import losing_commit
 
 RELATIONAL = Capabilities(
@@ -28,18 +26,6 @@ RELATIONAL = Capabilities(
     token_counts=True,
     bounded_cost=True,
 )
-
-
-@contextlib.contextmanager
-def vector_target_of(url: str) -> Iterator[Target]:
-    """The migration target of the optional tables of vectors, as `chatkeep migrate --vectors` gets it."""
-    settings = load_settings(url, {}, asynchronous=False)
-    assert settings.plugin.vector_migrations is not None
-    target = settings.plugin.vector_migrations(settings.request, None)
-    try:
-        yield target
-    finally:
-        target.close()
 
 
 class RelationalHarness(Harness):

@@ -41,11 +41,12 @@ commits = pytest.mark.parametrize("place", each(COMMIT), indirect=True)
 
 
 @contextlib.contextmanager
-def target_of(url: str, **options: Any) -> Iterator[Target]:
-    """The migration target of a URL, as the package's own commands get it."""
+def target_of(url: str, *, vectors: bool = False, **options: Any) -> Iterator[Target]:
+    """The migration target of a URL, as the package's own commands get it; `vectors`: of its optional tables."""
     settings = load_settings(url, options, asynchronous=False)
-    assert settings.plugin.migrations is not None
-    target = settings.plugin.migrations(settings.request, None)
+    make = settings.plugin.vector_migrations if vectors else settings.plugin.migrations
+    assert make is not None
+    target = make(settings.request, None)
     try:
         yield target
     finally:

@@ -14,8 +14,9 @@ from chatkeep.migrations.plan import State
 from chatkeep.migrations.runner import migrate, status, validate
 from chatkeep.vectors import VectorMemory
 from tests.conformance.postgresql_harness import PostgresqlHarness
-from tests.conformance.relational_harness import RelationalHarness, vector_target_of
+from tests.conformance.relational_harness import RelationalHarness
 from tests.conformance.sqlite_harness import SqliteHarness
+from tests.migrations.places import target_of
 
 COUNT = "SELECT count(*) FROM chat_message_vector"
 
@@ -105,7 +106,7 @@ def test_the_vector_tables_are_optional(harness: RelationalHarness) -> None:
             memory = VectorMemory(repository, WordEmbedding(), model="words", **harness.vector_options())
             with pytest.raises(SchemaError, match="chatkeep migrate --vectors --url"):
                 memory.search("one", "dog")
-            with vector_target_of(url) as target:
+            with target_of(url, vectors=True) as target:
                 assert [step.state for step in status(target)] == [State.PENDING]
                 assert migrate(target).applied == ("V0001__message_vectors.sql",)
                 assert migrate(target).applied == ()
